@@ -111,8 +111,9 @@ type Config struct {
 	// Redact or HidePayloads, a payload cannot be edited.
 	Redact func(Payload) wakebell.Content
 
-	// QueueNames are the queues that the page of queues lists. Redis has no list of
-	// them. Other queues are reached by their names.
+	// QueueNames are queues that the page of queues lists beside those that Redis lists: to
+	// which Wakebell published, or which a node handled. Other queues are reached by their
+	// names.
 	QueueNames []wakebelltype.QueueKeys
 
 	// TraceURL is the address of a trace in your tracing system, with {trace} in place

@@ -139,7 +139,7 @@ func TestOverviewCountsWholeCluster(t *testing.T) {
 	require.NoError(t, sys.Stop())
 }
 
-// A queue that nobody configured is listed, and its dead letters are on the overview.
+// A queue that is not configured is listed, and its dead letters are on the overview.
 func TestListedQueuesAreShown(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -42,11 +42,25 @@ func TestDashServesDashboard(t *testing.T) {
 	users := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(users, []byte("otto:operator:otto-secret-0123456789\n"), 0o600))
 
-	local := b.start("dash", "--listen", "127.0.0.1:0", "--path", "/wakebell")
+	local := b.start("dash", "--listen", "127.0.0.1:0", "--path", "/wakebell", "--health", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+	read := func(what, path string) string {
+		local.says(what)
+		at := regexp.MustCompile(what + `" address=(\S+)`).FindStringSubmatch(local.err.String())
+		resp, err := http.Get("http://" + at[1] + path)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, resp.Body.Close()) }()
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return string(text)
+	}
 	status, page := local.fetch("timers?topic=invoices", "")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, "inv-1")
 	require.NotContains(t, page, "/do/")
+	require.Contains(t, read("serving health checks", "/readyz"), `"ready":true`)
+	require.Contains(t, read("serving metrics", "/metrics"), "go_goroutines")
+	http.DefaultClient.CloseIdleConnections()
 	require.Equal(t, cli.ExitOK, local.stop())
 
 	team := b.start("dash", "--listen", "127.0.0.1:0", "--users", users, "--writable", "--hide-payloads")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -16,9 +18,40 @@ func TestTopics(t *testing.T) {
 	b.fine("schedule", "-t", "TOPIC")
 	peer := b.topic + ".peer" // only a Python peer knows it
 	require.NoError(t, b.rdb.ZAdd(t.Context(), "timers_timeline:"+peer, redis.Z{Score: 4e9, Member: "x"}).Err())
-	b.golden("topics.jsonl", b.fine("topics", "--prefix", b.topic, "-o", "json"))
-	b.golden("topics_discover.jsonl", b.fine("topics", "--prefix", b.topic, "--discover", "-o", "json"))
+	waits := regexp.MustCompile(`"oldest_due_s":[0-9.e-]+`)
+	for name, args := range map[string][]string{"topics.jsonl": nil, "topics_discover.jsonl": {"--discover"}} {
+		lines := b.fine(append([]string{"topics", "--prefix", b.topic, "-o", "json"}, args...)...)
+		b.golden(name, waits.ReplaceAllString(lines, `"oldest_due_s":0`))
+	}
 	require.Contains(t, b.fine("topics"), b.topic)
+}
+
+// TestTopicsAreSortedAndFiltered has topics with due timers and with dead letters.
+func TestTopicsAreSortedAndFiltered(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t) // what is due stays nowhere else
+	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr, rdb: server.Client(t)}
+	for name, count := range map[string]string{"a": "1", "b": "3", "c": "2"} {
+		b.fine("schedule", "-t", b.topic+name, "--count", count)
+	}
+	b.fine("schedule", "-t", b.topic+"d", "--in", "1h")
+	require.NoError(t, b.rdb.ZAdd(t.Context(), "timers_timeline:"+b.topic+"c", redis.Z{Score: 1e9, Member: "late"}).Err())
+	list := func(args ...string) (names []string) {
+		for _, line := range objects(t, b.fine(append([]string{"topics", "--prefix", b.topic, "-o", "json"}, args...)...)) {
+			names = append(names, strings.TrimPrefix(line["topic"].(string), b.topic))
+		}
+		return names
+	}
+	require.Equal(t, []string{"a", "b", "c", "d"}, list())
+	require.Equal(t, []string{"b", "c", "a", "d"}, list("--sort", "due"))
+	require.Equal(t, []string{"c"}, list("--sort", "oldest", "--limit", "1"))
+	require.Equal(t, []string{"c"}, list("--only", "problems"))
+	require.Contains(t, b.fine("topics", "--prefix", b.topic, "--sort", "rate"), "TIMERS")
+	code, _, stderr := b.call("topics", "--sort", "size")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "want one of name, due, oldest, late, dead, rate")
+	code, _, _ = b.call("topics", "--sort", "due", "--after", "x")
+	require.Equal(t, cli.ExitUsage, code)
 }
 
 // TestTopicsWithoutMaster kills the master of a Cluster that has the list of topics.

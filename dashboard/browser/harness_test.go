@@ -36,13 +36,14 @@ const (
 // site is a dashboard on a Redis of its own.
 type site struct {
 	t      *testing.T
+	server *redistest.Server
 	rdb    redis.UniversalClient
 	client *wakebell.Client
 	gates  *gate.Gates
 	url    string
 }
 
-func serve(t *testing.T) *site {
+func serve(t *testing.T, change ...func(*dashboard.Config)) *site {
 	t.Helper()
 	server, err := redistest.Launch()
 	require.NoError(t, err)
@@ -54,19 +55,23 @@ func serve(t *testing.T) *site {
 	gates, err := gate.New(conntest.New(t, rdb, connection.Config{}), gate.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, gates.Close()) })
-	d, err := dashboard.New(conntest.WithoutRedis(t, connection.Config{Logger: slog.New(slog.DiscardHandler)}), dashboard.Operators{
-		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
-	}, dashboard.Config{
+	cfg := dashboard.Config{
 		Path:       prefix,
 		Writable:   true,
 		QueueNames: []wakebelltype.QueueKeys{{Name: "exports"}},
 		TraceURL:   "https://traces.example.com/{trace}",
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	d, err := dashboard.New(conntest.WithoutRedis(t, connection.Config{Logger: slog.New(slog.DiscardHandler)}), dashboard.Operators{
+		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
+	}, cfg)
 	require.NoError(t, err)
 	web := httptest.NewServer(d)
 	t.Cleanup(web.Close)
 	t.Cleanup(d.Close)
-	return &site{t, rdb, client, gates, web.URL + prefix + "/"}
+	return &site{t, server, rdb, client, gates, web.URL + prefix + "/"}
 }
 
 // browser is a tab of Chromium that records what goes wrong on its pages.

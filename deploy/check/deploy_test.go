@@ -70,6 +70,7 @@ func TestManifestsAreValid(t *testing.T) {
 	types := map[string]any{
 		"ConfigMap wakebell": &core.ConfigMap{}, "Service wakebell": &core.Service{},
 		"Deployment wakebell-node": &apps.Deployment{}, "Deployment wakebell-beat": &apps.Deployment{},
+		"Deployment wakebell-dash": &apps.Deployment{}, "Service wakebell-dash": &core.Service{},
 		"PodDisruptionBudget wakebell-node": &policy.PodDisruptionBudget{}, "PodDisruptionBudget wakebell-beat": &policy.PodDisruptionBudget{},
 		"NetworkPolicy wakebell": &network.NetworkPolicy{}, "Service wakebell-metrics": &core.Service{}, "ServiceMonitor wakebell": &monitoring.ServiceMonitor{},
 		"ScaledObject wakebell-node": &scaledObject{},
@@ -81,15 +82,18 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 	require.Len(t, found, len(types))
 
-	for _, name := range []string{"Deployment wakebell-node", "Deployment wakebell-beat"} {
+	for name, ready := range map[string]string{"Deployment wakebell-node": "/readyz", "Deployment wakebell-beat": "/readyz", "Deployment wakebell-dash": "/livez"} {
 		pods := types[name].(*apps.Deployment).Spec.Template.Spec
 		require.True(t, *pods.SecurityContext.RunAsNonRoot)
 		require.False(t, *pods.AutomountServiceAccountToken)
 		require.True(t, *pods.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
 		require.Contains(t, pods.Containers[0].Image, "ghcr.io/wakebell/wakebell:")
 		require.Equal(t, "/livez", pods.Containers[0].LivenessProbe.HTTPGet.Path)
-		require.Equal(t, "/readyz", pods.Containers[0].ReadinessProbe.HTTPGet.Path)
+		require.Equal(t, ready, pods.Containers[0].ReadinessProbe.HTTPGet.Path)
 	}
+	served := types["Service wakebell-dash"].(*core.Service)
+	require.Equal(t, types["Deployment wakebell-dash"].(*apps.Deployment).Spec.Template.Labels, served.Spec.Selector)
+	require.Contains(t, found["NetworkPolicy wakebell"], "port: 8686")
 	node := types["Deployment wakebell-node"].(*apps.Deployment).Spec.Template.Spec
 	mounted := node.Volumes[0].ConfigMap.Name
 	require.Equal(t, types["ConfigMap wakebell"].(*core.ConfigMap).Name, mounted, "the pods use the generated name")

@@ -69,11 +69,11 @@ func TestNodeThatDiesIsSilentAndLeavingNodeIsForgotten(t *testing.T) {
 		<-time.After(5 * time.Minute)
 		look()
 		synctest.Wait()
-		require.Empty(t, look(), "nothing is known of what happened while nobody looked")
+		require.Empty(t, look(), "nothing is known of what happened while no page was open")
 	})
 }
 
-func TestFailedQuestionMakesNobodySilent(t *testing.T) {
+func TestFailedQuestionMakesNoNodeSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{nodes: map[string][]string{"n": {"a"}}}

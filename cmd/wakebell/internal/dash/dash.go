@@ -14,10 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -36,6 +39,8 @@ type flags struct {
 	queues, origins                 []string
 	writable, hide, insecure        bool
 	keys                            wakebelltype.QueueKeys
+	health                          string
+	metrics                         telemetry.Flags
 	log                             cli.LogFlags
 }
 
@@ -55,7 +60,12 @@ each user; the role is viewer or operator. Browsers sign in with name and secret
 programs with the secret as a bearer token.
 
 An address other than loopback requires --users, and --http-cert with --http-key
-unless --insecure-listen is given, for example behind a proxy with TLS.`,
+unless --insecure-listen is given, for example behind a proxy with TLS.
+
+/readyz of --health answers 200 while Redis, or the node, answers. The metrics are
+those of the client: commands to Redis with their errors.
+
+` + telemetry.Environment,
 		Example: `  wakebell dash
   wakebell dash --writable --queue mails --queue exports
   wakebell dash --listen :8686 --users users.txt --http-cert cert.pem --http-key key.pem
@@ -91,6 +101,8 @@ func (f *flags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.origins, "trusted-origin", nil, "further `origin` of pages that may send changes, as https://ops.example.com; can be repeated")
 	flags.StringVar(&f.traceURL, "trace-url", "", "`address` of a trace in your tracing system, with {trace} for its id")
 	cli.SeparatorFlag(cmd, &f.keys)
+	telemetry.HealthFlag(flags, &f.health)
+	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 	cli.CompleteFiles(cmd, "users", "http-cert", "http-key")
 }
@@ -150,6 +162,11 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 	if err != nil {
 		return err
 	}
+	exported, err := telemetry.Start(ctx, f.metrics, log)
+	if err != nil {
+		return err
+	}
+	defer exported.Stop()
 	chain, err := a.Reading()
 	if err != nil {
 		return err
@@ -171,11 +188,13 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	client, err := conn.Client()
+	measured := conn.Config(log)
+	measured.TracerProvider, measured.MeterProvider, measured.MetricTopics = exported.TracerProvider, exported.MeterProvider, f.metrics.Topics
+	settings, err := connection.Switched(conn.Redis, measured, opened.Switches{MetricShards: f.metrics.Shards})
 	if err != nil {
 		return err
 	}
-	settings, err := connection.New(conn.Redis, conn.Config(log))
+	client, err := wakebell.NewClient(settings)
 	if err != nil {
 		return err
 	}
@@ -193,6 +212,11 @@ func run(ctx context.Context, f *flags, cfg dashboard.Config, log *slog.Logger, 
 		return err
 	}
 	defer d.Close()
+	stopHealth, err := telemetry.ServeHealth(f.health, d.HealthHandler(), log)
+	if err != nil {
+		return err
+	}
+	defer stopHealth()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)

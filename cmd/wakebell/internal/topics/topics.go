@@ -15,12 +15,14 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/progress"
+	"github.com/wakebell/wakebell/internal/ranked"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func topicsCommand(a *cli.App) *cobra.Command {
 	var discover, queues bool
 	var page cli.PageFlags
+	sort, only := cli.OneOf("name", ranked.Orders()[1:]...), cli.OneOf("", "problems")
 	cmd := &cobra.Command{
 		Use:   "topics",
 		Short: "List the topics with their counts",
@@ -36,6 +38,13 @@ a topic cannot be read, what of its data was lost, or for how long due timers wa
 node (over a minute, unattended in JSON); the others are listed. A second table has the queues that
 Wakebell published to or handled, if there are any.
 
+--sort orders the topics by the number of due timers, by how long the first of them
+waits (oldest), by how late timers began (late) and how many attempts ended (rate)
+in the last 10 minutes, or by dead letters, the largest first. --only problems
+leaves out topics that can be read, have lost no data, no dead letters, no open
+circuit breaker, and no timer that has been due for over a minute. Both read all
+topics before they print the first.
+
 --discover also finds topics that only Python peers use. It scans all keys of
 Redis, which takes time proportional to their number.
 
@@ -43,26 +52,39 @@ With -o json each topic is a line with topic, timers, due, dead, nodes (null if
 unknown), unattended, shards, division (nodes in their order, the primary first), reports (for each
 node that has any of it: node, breaker, breaker_since, breaker_until, breaker_reason,
 concurrency, group, weight, and its options), paused, paused_at, paused_by,
-paused_reason, settings and fault. Queues are
+paused_reason, settings, fault, oldest_due_s, late_ms, rate (a minute) and problem (the
+worst; empty: none). Queues are
 listed with --queues only: queue, pending, processing, ended, dead, oldest,
 separator, dead_letter_key and fault.`,
 		Example: `  wakebell topics
+  wakebell topics --sort oldest --only problems
   wakebell topics --queues -o json
   wakebell topics --discover -o json`,
 		Args: cli.NoArgs,
 	}
+	page.Register(cmd, 0)
+	a.OutputFlag(cmd)
 	cmd.Flags().BoolVar(&discover, "discover", false, "scan all keys to find topics of Python peers")
 	cmd.Flags().BoolVar(&queues, "queues", false, "list queues, not topics")
 	cmd.MarkFlagsMutuallyExclusive("queues", "discover")
-	page.Register(cmd, 0)
-	a.OutputFlag(cmd)
+	cmd.Flags().Var(&sort, "sort", "what topics are sorted by")
+	cmd.Flags().Var(&only, "only", "list only topics with problems")
+	cli.CompleteChoice(cmd, "sort", sort)
+	cli.CompleteChoice(cmd, "only", only)
+	for _, flag := range []string{"sort", "only"} {
+		cmd.MarkFlagsMutuallyExclusive("queues", flag)
+		cmd.MarkFlagsMutuallyExclusive("after", flag)
+	}
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		prefix := a.Prefix
-		return withTopics(ctx, a, nil, discover, page.Page(), func(c cli.Client, names topicNames) error {
+		prefix, read, chosen := a.Prefix, page.Page(), selection{sort.String(), only.String() != ""}
+		if chosen.all() {
+			read.Limit = 0
+		}
+		return withTopics(ctx, a, nil, discover, read, func(c cli.Client, names topicNames) error {
 			if queues {
 				return listQueues(ctx, a, c.QueueOperator(), prefix, page)
 			}
-			return errors.Join(listTopics(ctx, a, c, names, page), addQueues(ctx, a, c, prefix))
+			return errors.Join(listTopics(ctx, a, c, names, page, chosen), addQueues(ctx, a, c, prefix))
 		})
 	})
 	cmd.AddCommand(topicsRmCommand(a), topicsShardsCommand(a), topicsReshardCommand(a), topicsExportCommand(a), topicsImportCommand(a), topicsMoveCommand(a))
@@ -182,9 +204,14 @@ type topicLine struct {
 	pauseLine
 	Settings map[string]any `json:"settings"`
 	Fault    string         `json:"fault"`
+
+	OldestDueS float64 `json:"oldest_due_s"`
+	LateMS     float64 `json:"late_ms"` // mean of the last 10 minutes
+	Rate       float64 `json:"rate"`    // attempts that ended in a minute, in the last 10
+	Problem    string  `json:"problem"`
 }
 
-func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topicNames, page cli.PageFlags) error {
+func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topicNames, page cli.PageFlags, chosen selection) error {
 	found, lost := names(ctx)
 	if len(found) == 0 && lost != nil {
 		return lost
@@ -194,6 +221,22 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 		output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(), output.Text("ON NODES").AsRare().StyledBy(reportStyle),
 		output.Text("FAULT").AsRare().Styled(output.Bad))
 	screen := a.Screen()
+	if chosen.all() {
+		rows, err := chosen.read(ctx, c, found)
+		if err != nil {
+			return err
+		}
+		if page.Limit > 0 {
+			rows = rows[:min(page.Limit, len(rows))]
+		}
+		for _, o := range rows {
+			line, cells := topicRow(screen, o)
+			if err := list.Add(line, cells...); err != nil {
+				return err
+			}
+		}
+		return errors.Join(list.End(), lost)
+	}
 	if page.Limit > 0 && len(found) > page.Limit {
 		found = found[:page.Limit]
 		list.CutAfter(found[page.Limit-1])
@@ -228,7 +271,8 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 	t := topicLine{
 		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead, Shards: o.Shards,
 		Division: append([]string{}, o.Division...), Reports: reportLines(o.Reports), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: faultOf(o),
-		Unattended: attended.Waits(o),
+		Unattended: attended.Waits(o), OldestDueS: output.Rounded(o.Stats.Lag.Seconds()), LateMS: output.Millis(o.Recent.MeanLateness()),
+		Rate: output.Rounded(ranked.Rate(o)), Problem: ranked.Problem(o),
 	}
 	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
 	nodes := ""

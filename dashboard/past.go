@@ -4,22 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/dashboard/internal/charts"
 	"github.com/wakebell/wakebell/forecast"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
-	pastFor  = 6 * time.Hour // that charts show
-	pastBars = 72            // of a chart
 	// pastTopics bounds the topics that the chart of the overview sums up: each is a read.
 	pastTopics = 100
 	// attemptsShown bounds the attempts that a page shows.
@@ -29,20 +25,20 @@ const (
 	attemptsSearched = 500
 )
 
-// throughput returns the counts of a topic, by minute. They are cached: nodes write
-// theirs every few seconds.
-func (d *Dashboard) throughput(ctx context.Context, topic string) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, topic, func(ctx context.Context) (wakebelltype.Throughput, error) {
-		return d.op.Timers.Throughput(ctx, topic, pastFor)
+// throughput returns the counts of a topic for so long. They are cached: nodes write theirs
+// every few seconds.
+func (d *Dashboard) throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, since.String()+"\x00"+topic, func(ctx context.Context) (wakebelltype.Throughput, error) {
+		return d.op.Timers.Throughput(ctx, topic, since)
 	})
 }
 
 // allThroughput returns the sum of the first topics. A topic that cannot be read counts
 // as none: the overview lists it.
-func (d *Dashboard) allThroughput(ctx context.Context, topics []string) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, "", func(ctx context.Context) (sum wakebelltype.Throughput, err error) {
+func (d *Dashboard) allThroughput(ctx context.Context, topics []string, since time.Duration) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, since.String(), func(ctx context.Context) (sum wakebelltype.Throughput, err error) {
 		for _, topic := range topics[:min(pastTopics, len(topics))] {
-			t, err := d.op.Timers.Throughput(ctx, topic, pastFor)
+			t, err := d.op.Timers.Throughput(ctx, topic, since)
 			switch {
 			case ctx.Err() != nil:
 				return sum, context.Cause(ctx)
@@ -50,19 +46,19 @@ func (d *Dashboard) allThroughput(ctx context.Context, topics []string) (wakebel
 			case sum.Points == nil:
 				sum = t
 			default:
-				addPoints(sum.Points, t.Points)
+				addPoints(sum.Points, t.Points, sum.Step)
 			}
 		}
 		return sum, nil
 	})
 }
 
-// addPoints adds the counts of the same minutes. Readings of two minutes differ by one.
-func addPoints(to, from []wakebelltype.ThroughputCounts) {
+// addPoints adds the counts of the same steps. Readings of two minutes differ by one.
+func addPoints(to, from []wakebelltype.ThroughputCounts, step time.Duration) {
 	if len(to) == 0 || len(from) == 0 {
 		return
 	}
-	shift := int(from[0].At.Sub(to[0].At) / time.Minute)
+	shift := int(from[0].At.Sub(to[0].At) / step)
 	for i, p := range from {
 		if at := i + shift; at >= 0 && at < len(to) {
 			to[at].Add(p)
@@ -71,114 +67,40 @@ func addPoints(to, from []wakebelltype.ThroughputCounts) {
 }
 
 // queueThroughput is throughput for a queue.
-func (d *Dashboard) queueThroughput(ctx context.Context, name string) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, "queue\x00"+name, func(ctx context.Context) (wakebelltype.Throughput, error) {
-		return d.op.Queues.Throughput(ctx, d.queueKeys(name), pastFor)
+func (d *Dashboard) queueThroughput(ctx context.Context, name string, since time.Duration) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, since.String()+"\x00queue\x00"+name, func(ctx context.Context) (wakebelltype.Throughput, error) {
+		return d.op.Queues.Throughput(ctx, d.queueKeys(name), since)
 	})
 }
 
-// chartPart is a part of a bar of a chart, in hundredths of its width and height.
-type chartPart struct{ Name, X, Y, Width, Height string }
+// chartData is a chart of what happened, and lateChart one of how late timers began.
+type (
+	chartData struct {
+		charts.Past
+		Ranges []rangeLink // that can be chosen
+	}
+	lateChart = charts.Late
+)
 
-// chartData is a chart of what happened, and its sums.
-type chartData struct {
-	Queue bool
-	Label string
-	Parts []chartPart
-	Sum   wakebelltype.ThroughputCounts
-	Most  string // that a bar stands for, as a rate
+// rangeLink chooses how far back the charts of a page reach.
+type rangeLink struct {
+	Text, Link string
+	Chosen     bool
 }
 
-// newChart stacks what was handled, what failed and what died, in bars of equal times.
-func newChart(t wakebelltype.Throughput) chartData {
-	var c chartData
-	each := max(1, (len(t.Points)+pastBars-1)/pastBars)
-	var bars []wakebelltype.ThroughputCounts
-	most := int64(0)
-	for from := 0; from < len(t.Points); from += each {
-		var bar wakebelltype.ThroughputCounts
-		for _, p := range t.Points[from:min(from+each, len(t.Points))] {
-			bar.Add(p)
-		}
-		bars = append(bars, bar)
-		most = max(most, bar.Handled+bar.Failed+bar.Dead)
-		c.Sum.Add(bar)
-	}
-	c.Label = fmt.Sprintf("Last 6 hours: %s handled, %s failed, %s dead",
-		show.Count(c.Sum.Handled), show.Count(c.Sum.Failed), show.Count(c.Sum.Dead))
-	if most == 0 {
-		return c
-	}
-	c.Most = show.Count(most) + " in " + show.Span(time.Duration(each)*t.Step)
-	width := 100 / float64(len(bars))
-	for i, bar := range bars {
-		c.Parts = append(c.Parts, stack(i, width, most, []part{{"handled", bar.Handled}, {"failed", bar.Failed}, {"dead", bar.Dead}})...)
-	}
-	return c
-}
+func newChart(t wakebelltype.Throughput) chartData { return chartData{Past: charts.NewPast(t)} }
 
-// part is a number in a bar.
-type part struct {
-	name string
-	n    int64
-}
+func newLateChart(t wakebelltype.Throughput) lateChart { return charts.NewLate(t) }
 
-// stack puts the parts of a bar on each other, the first at the bottom.
-func stack(bar int, width float64, most int64, parts []part) (drawn []chartPart) {
-	bottom := 100.0
-	for _, part := range parts {
-		if part.n <= 0 {
-			continue
-		}
-		height := max(2, 100*float64(part.n)/float64(most)) // one of many stays visible
-		bottom = max(0, bottom-height)
-		drawn = append(drawn, chartPart{part.name, text2(float64(bar) * width), text2(bottom), text2(width * 0.8), text2(height)})
-	}
-	return drawn
-}
+// pastOf returns how far back the charts of a page reach.
+func pastOf(r *request) time.Duration { return charts.RangeOf(r.get("range")).Span }
 
-// lateChart is a chart of how late timers began.
-type lateChart struct {
-	Label       string
-	Parts       []chartPart
-	Started     int64
-	Mean, Worst time.Duration
-}
-
-// newLateChart draws the worst and the mean lateness in bars of equal times. The scale is
-// logarithmic, so that one late timer does not hide the others.
-func newLateChart(t wakebelltype.Throughput) (c lateChart) {
-	each := max(1, (len(t.Points)+pastBars-1)/pastBars)
-	var bars []wakebelltype.ThroughputCounts
-	var sum wakebelltype.ThroughputCounts
-	for part := range slices.Chunk(t.Points, each) {
-		var bar wakebelltype.ThroughputCounts
-		for _, p := range part {
-			bar.Add(p)
-		}
-		sum.Add(bar)
-		bars = append(bars, bar)
+// ranges are the links to a page with other ranges.
+func (d *Dashboard) ranges(r *request, path string, params ...string) (all []rangeLink) {
+	for _, each := range charts.Ranges {
+		all = append(all, rangeLink{each.Name, d.link(path, append(slices.Clone(params), "range", each.Name)...), each == charts.RangeOf(r.get("range"))})
 	}
-	c.Started, c.Mean, c.Worst = sum.Started, sum.MeanLateness(), sum.MaxLateness
-	c.Label = fmt.Sprintf("Lateness of the last 6 hours: %s on average, %s at worst", show.Span(c.Mean), show.Span(c.Worst))
-	scale := func(d time.Duration) float64 { return math.Log1p(d.Seconds() * 1000) }
-	if c.Started == 0 {
-		return c
-	}
-	highest, width := max(scale(c.Worst), scale(time.Millisecond)), 100/float64(len(bars))
-	for i, bar := range bars {
-		if bar.Started == 0 {
-			continue
-		}
-		for _, part := range []struct {
-			name string
-			d    time.Duration
-		}{{"worst", bar.MaxLateness}, {"mean", bar.MeanLateness()}} {
-			height := min(100, max(2, 100*scale(part.d)/highest))
-			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(100 - height), text2(width * 0.8), text2(height)})
-		}
-	}
-	return c
+	return all
 }
 
 // aheadData is a chart of what will be due.
@@ -186,8 +108,7 @@ type aheadData struct {
 	Reading  bool // it is being counted
 	Err      error
 	Forecast forecast.Forecast
-	Label    string
-	Parts    []chartPart
+	charts.Plot
 	Runs     int64 // of recurring schedules
 	Warnings []aheadWarning
 }
@@ -204,7 +125,7 @@ func (d *Dashboard) ahead(ctx context.Context, topics ...string) aheadData {
 	soon, cancel := context.WithTimeout(ctx, totalsWait)
 	defer cancel()
 	f, err := d.future.Get(soon, strings.Join(topics, ""), func(ctx context.Context) (forecast.Forecast, error) {
-		return forecast.Of(ctx, d.op.Timers, d.op.Schedules, forecast.Options{Topics: topics, Bars: pastBars})
+		return forecast.Of(ctx, d.op.Timers, d.op.Schedules, forecast.Options{Topics: topics, Bars: charts.MaxBars})
 	})
 	if err != nil {
 		reading := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -215,16 +136,8 @@ func (d *Dashboard) ahead(ctx context.Context, topics ...string) aheadData {
 
 // newAhead draws a forecast: timers, and the runs of recurring schedules on top of them.
 func newAhead(f forecast.Forecast) aheadData {
-	a := aheadData{Forecast: f, Label: fmt.Sprintf("Next 24 hours: %s due", show.Count(f.Total))}
-	most := int64(0)
-	for _, b := range f.Bars {
-		most = max(most, b.Timers+b.Runs)
-		a.Runs += b.Runs
-	}
-	width := 100 / float64(len(f.Bars))
-	for i, b := range f.Bars {
-		a.Parts = append(a.Parts, stack(i, width, most, []part{{"handled", b.Timers}, {"runs", b.Runs}})...)
-	}
+	a := aheadData{Forecast: f}
+	a.Plot, a.Runs = charts.NewAhead(f)
 	for _, t := range f.Topics {
 		for _, w := range t.Warnings {
 			a.Warnings = append(a.Warnings, aheadWarning{t, w})

@@ -113,9 +113,9 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 	if after != "" {
 		data.First = d.link("queue", "name", name, "show", data.Show)
 	}
-	past, err := d.queueThroughput(ctx, name)
+	past, err := d.queueThroughput(ctx, name, pastOf(r))
 	data.Chart, data.PastErr = newChart(past), err
-	data.Chart.Queue = true
+	data.Chart.Queue, data.Chart.Ranges = true, d.ranges(r, "queue", "name", name)
 	data.Past.Attempts, data.Past.Err = newest(d.op.Queues.History(ctx, keys, wakebelltype.HistoryFilter{Last: attemptsShown}, wakebelltype.Page{}))
 	return page{
 		template: "queue", title: "Queue " + name, section: "queues", live: watching("queue", "name", name), data: data,

@@ -163,7 +163,7 @@ func TestFaultsOfTopicsAreReported(t *testing.T) {
 	require.Equal(t, map[string]float64{"a": 1}, c.values(t, "wakebell.backlog.due", destination))
 }
 
-// The oldest handler that runs is reported, whichever end first.
+// The oldest handler that runs is reported, in any order of the ends.
 func TestOldestRunningHandlerIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

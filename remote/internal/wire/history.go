@@ -50,9 +50,19 @@ func ThroughputMessage(t wakebelltype.Throughput) *messages.GetThroughputRespons
 		m.Points[i] = &messages.ThroughputCounts{
 			Scheduled: p.Scheduled, Handled: p.Handled, Failed: p.Failed, Dead: p.Dead,
 			Started: p.Started, Lateness: Span(p.Lateness), MaxLateness: Span(p.MaxLateness),
+			Latenesses: latenesses(p.Latenesses),
 		}
 	}
 	return m
+}
+
+// latenesses returns the counts without the zeros at the end.
+func latenesses(all wakebelltype.Latenesses) []int64 {
+	n := len(all)
+	for n > 0 && all[n-1] == 0 {
+		n--
+	}
+	return all[:n]
 }
 
 // ThroughputOf is the inverse of ThroughputMessage.
@@ -64,6 +74,7 @@ func ThroughputOf(m *messages.GetThroughputResponse) wakebelltype.Throughput {
 			Scheduled: p.GetScheduled(), Handled: p.GetHandled(), Failed: p.GetFailed(), Dead: p.GetDead(),
 			Started: p.GetStarted(), Lateness: p.GetLateness().AsDuration(), MaxLateness: p.GetMaxLateness().AsDuration(),
 		}
+		copy(t.Points[i].Latenesses[:], p.GetLatenesses())
 	}
 	return t
 }

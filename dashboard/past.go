@@ -95,12 +95,16 @@ func newLateChart(t wakebelltype.Throughput) lateChart { return charts.NewLate(t
 // pastOf returns how far back the charts of a page reach.
 func pastOf(r *request) time.Duration { return charts.RangeOf(r.get("range")).Span }
 
-// ranges are the links to a page with other ranges.
-func (d *Dashboard) ranges(r *request, path string, params ...string) (all []rangeLink) {
+// pastDefault is how far back a chart reaches that has no choice.
+var pastDefault = charts.Default.Span
+
+// ranged is newChart with links to the page with other ranges.
+func (d *Dashboard) ranged(r *request, t wakebelltype.Throughput, path string, params ...string) chartData {
+	c := newChart(t)
 	for _, each := range charts.Ranges {
-		all = append(all, rangeLink{each.Name, d.link(path, append(slices.Clone(params), "range", each.Name)...), each == charts.RangeOf(r.get("range"))})
+		c.Ranges = append(c.Ranges, rangeLink{each.Name, d.link(path, append(slices.Clone(params), "range", each.Name)...), each == charts.RangeOf(r.get("range"))})
 	}
-	return all
+	return c
 }
 
 // aheadData is a chart of what will be due.

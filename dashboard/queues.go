@@ -114,8 +114,8 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 		data.First = d.link("queue", "name", name, "show", data.Show)
 	}
 	past, err := d.queueThroughput(ctx, name, pastOf(r))
-	data.Chart, data.PastErr = newChart(past), err
-	data.Chart.Queue, data.Chart.Ranges = true, d.ranges(r, "queue", "name", name)
+	data.Chart, data.PastErr = d.ranged(r, past, "queue", "name", name), err
+	data.Chart.Queue = true
 	data.Past.Attempts, data.Past.Err = newest(d.op.Queues.History(ctx, keys, wakebelltype.HistoryFilter{Last: attemptsShown}, wakebelltype.Page{}))
 	return page{
 		template: "queue", title: "Queue " + name, section: "queues", live: watching("queue", "name", name), data: data,

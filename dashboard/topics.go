@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/dashboard/internal/charts"
 	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -219,8 +218,7 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 	} else {
 		data.Charted = min(pastTopics, len(names))
 		past, err := d.allThroughput(ctx, names, pastOf(r))
-		data.Chart, data.Late, data.PastErr = newChart(past), newLateChart(past), err
-		data.Chart.Ranges = d.ranges(r, "")
+		data.Chart, data.Late, data.PastErr = d.ranged(r, past, ""), newLateChart(past), err
 		asked := names[:min(overviewFeeds, len(names))]
 		data.Nodes, data.Asked = d.feeds.nodes(asked), len(asked)
 		for _, name := range asked {
@@ -278,7 +276,7 @@ func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
 	data.Rows, err = d.readTopics(ctx, names)
 	data.Charts = map[string]chartData{}
 	for _, name := range names {
-		if past, err := d.throughput(ctx, name, charts.Default.Span); err == nil { // otherwise the topic's page says why
+		if past, err := d.throughput(ctx, name, pastDefault); err == nil { // otherwise the topic's page says why
 			data.Charts[name] = newChart(past)
 		}
 	}
@@ -346,8 +344,7 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 		return page{}, err
 	}
 	past, err := d.throughput(ctx, name, pastOf(r))
-	data.Chart, data.LateChart, data.PastErr = newChart(past), newLateChart(past), err
-	data.Chart.Ranges = d.ranges(r, "topic", "name", name)
+	data.Chart, data.LateChart, data.PastErr = d.ranged(r, past, "topic", "name", name), newLateChart(past), err
 	data.Past.Topic, data.Ahead = name, d.ahead(ctx, name)
 	data.Past.Attempts, data.Past.Err = d.attempts(ctx, name, "")
 	return page{

@@ -4,25 +4,21 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/charts"
 	"github.com/wakebell/wakebell/dashboard/internal/cluster"
 	"github.com/wakebell/wakebell/dashboard/internal/fan"
-	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/forecast"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
-	pastFor  = 6 * time.Hour // that charts show
-	pastBars = 72            // of a chart
 	// pastTopics bounds the topics that the charts of the overview sum up: each is a read.
 	pastTopics = 1000
 	// attemptsShown bounds the attempts that a page shows.
@@ -32,11 +28,11 @@ const (
 	attemptsSearched = 500
 )
 
-// throughput returns the counts of a topic, by minute. They are cached: nodes write
-// theirs every few seconds.
-func (d *Dashboard) throughput(ctx context.Context, topic string) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, topic, func(ctx context.Context) (wakebelltype.Throughput, error) {
-		return d.op.Timers.Throughput(ctx, topic, pastFor)
+// throughput returns the counts of a topic for so long. They are cached: nodes write theirs
+// every few seconds.
+func (d *Dashboard) throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, since.String()+"\x00"+topic, func(ctx context.Context) (wakebelltype.Throughput, error) {
+		return d.op.Timers.Throughput(ctx, topic, since)
 	})
 }
 
@@ -48,12 +44,12 @@ type allPast struct {
 
 // allThroughput returns the sum of all topics, or of the pastTopics busiest. A topic that cannot
 // be read counts as none: the overview lists it. A page waits for totalsWait at most.
-func (d *Dashboard) allThroughput(ctx context.Context, t *cluster.Counts) (allPast, error) {
-	return d.sums.Soon(ctx, totalsWait, "", func(ctx context.Context) (all allPast, err error) {
+func (d *Dashboard) allThroughput(ctx context.Context, t *cluster.Counts, since time.Duration) (allPast, error) {
+	return d.sums.Soon(ctx, totalsWait, since.String(), func(ctx context.Context) (all allPast, err error) {
 		names := t.Busiest(pastTopics, func(wakebelltype.Overview) bool { return true })
 		var mu sync.Mutex
 		all.topics, err = fan.Out(ctx, len(names), func(i int) {
-			one, err := d.op.Timers.Throughput(ctx, names[i], pastFor)
+			one, err := d.op.Timers.Throughput(ctx, names[i], since)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -61,7 +57,7 @@ func (d *Dashboard) allThroughput(ctx context.Context, t *cluster.Counts) (allPa
 			case all.sum.Points == nil:
 				all.sum = one
 			default:
-				addPoints(all.sum.Points, one.Points)
+				addPoints(all.sum.Points, one.Points, all.sum.Step)
 			}
 		})
 		if ctx.Err() != nil {
@@ -71,12 +67,12 @@ func (d *Dashboard) allThroughput(ctx context.Context, t *cluster.Counts) (allPa
 	})
 }
 
-// addPoints adds the counts of the same minutes. Readings of two minutes differ by one.
-func addPoints(to, from []wakebelltype.ThroughputCounts) {
+// addPoints adds the counts of the same steps. Readings of two minutes differ by one.
+func addPoints(to, from []wakebelltype.ThroughputCounts, step time.Duration) {
 	if len(to) == 0 || len(from) == 0 {
 		return
 	}
-	shift := int(from[0].At.Sub(to[0].At) / time.Minute)
+	shift := int(from[0].At.Sub(to[0].At) / step)
 	for i, p := range from {
 		if at := i + shift; at >= 0 && at < len(to) {
 			to[at].Add(p)
@@ -85,112 +81,42 @@ func addPoints(to, from []wakebelltype.ThroughputCounts) {
 }
 
 // queueThroughput is throughput for a queue.
-func (d *Dashboard) queueThroughput(ctx context.Context, name string) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, "queue\x00"+name, func(ctx context.Context) (wakebelltype.Throughput, error) {
-		return d.op.Queues.Throughput(ctx, d.queueKeys(name), pastFor)
+func (d *Dashboard) queueThroughput(ctx context.Context, name string, since time.Duration) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, since.String()+"\x00queue\x00"+name, func(ctx context.Context) (wakebelltype.Throughput, error) {
+		return d.op.Queues.Throughput(ctx, d.queueKeys(name), since)
 	})
 }
 
-// chartPart is a part of a bar of a chart, in hundredths of its width and height.
-type chartPart struct{ Name, X, Y, Width, Height string }
+// chartData is a chart of what happened, and lateChart one of how late timers began.
+type (
+	chartData struct {
+		charts.Past
+		Ranges []rangeLink // that can be chosen
+	}
+	lateChart = charts.Late
+)
 
-// chartData is a chart of what happened, and its sums.
-type chartData struct {
-	Queue bool
-	Label string
-	Parts []chartPart
-	Sum   wakebelltype.ThroughputCounts
-	Most  string // that a bar stands for, as a rate
+// rangeLink chooses how far back the charts of a page reach.
+type rangeLink struct {
+	Text, Link string
+	Chosen     bool
 }
 
-// newChart stacks what was handled, what failed and what died, in bars of equal times.
-func newChart(t wakebelltype.Throughput) chartData {
-	var c chartData
-	each := max(1, (len(t.Points)+pastBars-1)/pastBars)
-	var bars []wakebelltype.ThroughputCounts
-	most := int64(0)
-	for from := 0; from < len(t.Points); from += each {
-		var bar wakebelltype.ThroughputCounts
-		for _, p := range t.Points[from:min(from+each, len(t.Points))] {
-			bar.Add(p)
-		}
-		bars = append(bars, bar)
-		most = max(most, bar.Handled+bar.Failed+bar.Dead)
-		c.Sum.Add(bar)
-	}
-	c.Label = fmt.Sprintf("Last 6 hours: %s handled, %s failed, %s dead",
-		show.Count(c.Sum.Handled), show.Count(c.Sum.Failed), show.Count(c.Sum.Dead))
-	if most == 0 {
-		return c
-	}
-	c.Most = show.Count(most) + " in " + show.Span(time.Duration(each)*t.Step)
-	width := 100 / float64(len(bars))
-	for i, bar := range bars {
-		c.Parts = append(c.Parts, stack(i, width, most, []part{{"handled", bar.Handled}, {"failed", bar.Failed}, {"dead", bar.Dead}})...)
-	}
-	return c
-}
+func newChart(t wakebelltype.Throughput) chartData { return chartData{Past: charts.NewPast(t)} }
 
-// part is a number in a bar.
-type part struct {
-	name string
-	n    int64
-}
+func newLateChart(t wakebelltype.Throughput) lateChart { return charts.NewLate(t) }
 
-// stack puts the parts of a bar on each other, the first at the bottom.
-func stack(bar int, width float64, most int64, parts []part) (drawn []chartPart) {
-	bottom := 100.0
-	for _, part := range parts {
-		if part.n <= 0 {
-			continue
-		}
-		height := max(2, 100*float64(part.n)/float64(most)) // one of many stays visible
-		bottom = max(0, bottom-height)
-		drawn = append(drawn, chartPart{part.name, text2(float64(bar) * width), text2(bottom), text2(width * 0.8), text2(height)})
-	}
-	return drawn
-}
+// pastOf returns how far back the charts of a page reach.
+func pastOf(r *request) time.Duration { return charts.RangeOf(r.get("range")).Span }
 
-// lateChart is a chart of how late timers began.
-type lateChart struct {
-	Label       string
-	Parts       []chartPart
-	Started     int64
-	Mean, Worst time.Duration
-}
+// pastDefault is how far back a chart reaches that has no choice.
+var pastDefault = charts.Default.Span
 
-// newLateChart draws the worst and the mean lateness in bars of equal times. The scale is
-// logarithmic, so that one late timer does not hide the others.
-func newLateChart(t wakebelltype.Throughput) (c lateChart) {
-	each := max(1, (len(t.Points)+pastBars-1)/pastBars)
-	var bars []wakebelltype.ThroughputCounts
-	var sum wakebelltype.ThroughputCounts
-	for part := range slices.Chunk(t.Points, each) {
-		var bar wakebelltype.ThroughputCounts
-		for _, p := range part {
-			bar.Add(p)
-		}
-		sum.Add(bar)
-		bars = append(bars, bar)
-	}
-	c.Started, c.Mean, c.Worst = sum.Started, sum.MeanLateness(), sum.MaxLateness
-	c.Label = fmt.Sprintf("Lateness of the last 6 hours: %s on average, %s at worst", show.Span(c.Mean), show.Span(c.Worst))
-	scale := func(d time.Duration) float64 { return math.Log1p(d.Seconds() * 1000) }
-	if c.Started == 0 {
-		return c
-	}
-	highest, width := max(scale(c.Worst), scale(time.Millisecond)), 100/float64(len(bars))
-	for i, bar := range bars {
-		if bar.Started == 0 {
-			continue
-		}
-		for _, part := range []struct {
-			name string
-			d    time.Duration
-		}{{"worst", bar.MaxLateness}, {"mean", bar.MeanLateness()}} {
-			height := min(100, max(2, 100*scale(part.d)/highest))
-			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(100 - height), text2(width * 0.8), text2(height)})
-		}
+// ranged is newChart with links to the page with other ranges.
+func (d *Dashboard) ranged(r *request, t wakebelltype.Throughput, path string, params ...string) chartData {
+	c := newChart(t)
+	for _, each := range charts.Ranges {
+		c.Ranges = append(c.Ranges, rangeLink{each.Name, d.link(path, append(slices.Clone(params), "range", each.Name)...), each == charts.RangeOf(r.get("range"))})
 	}
 	return c
 }
@@ -200,8 +126,7 @@ type aheadData struct {
 	Reading  bool // it is being counted
 	Err      error
 	Forecast forecast.Forecast
-	Label    string
-	Parts    []chartPart
+	charts.Plot
 	Runs     int64 // of recurring schedules
 	Warnings []aheadWarning
 }
@@ -216,7 +141,7 @@ type aheadWarning struct {
 // topics take seconds, and the next look has what was counted meanwhile.
 func (d *Dashboard) ahead(ctx context.Context, topics ...string) aheadData {
 	f, err := d.future.Soon(ctx, totalsWait, strings.Join(topics, ""), func(ctx context.Context) (forecast.Forecast, error) {
-		return forecast.Of(ctx, d.op.Timers, d.op.Schedules, forecast.Options{Topics: topics, Bars: pastBars})
+		return forecast.Of(ctx, d.op.Timers, d.op.Schedules, forecast.Options{Topics: topics, Bars: charts.MaxBars})
 	})
 	if err != nil {
 		reading := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -227,16 +152,8 @@ func (d *Dashboard) ahead(ctx context.Context, topics ...string) aheadData {
 
 // newAhead draws a forecast: timers, and the runs of recurring schedules on top of them.
 func newAhead(f forecast.Forecast) aheadData {
-	a := aheadData{Forecast: f, Label: fmt.Sprintf("Next 24 hours: %s due", show.Count(f.Total))}
-	most := int64(0)
-	for _, b := range f.Bars {
-		most = max(most, b.Timers+b.Runs)
-		a.Runs += b.Runs
-	}
-	width := 100 / float64(len(f.Bars))
-	for i, b := range f.Bars {
-		a.Parts = append(a.Parts, stack(i, width, most, []part{{"handled", b.Timers}, {"runs", b.Runs}})...)
-	}
+	a := aheadData{Forecast: f}
+	a.Plot, a.Runs = charts.NewAhead(f)
 	for _, t := range f.Topics {
 		for _, w := range t.Warnings {
 			a.Warnings = append(a.Warnings, aheadWarning{t, w})

@@ -148,8 +148,8 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 	if after != "" {
 		data.First = d.link("queue", "name", name, "show", data.Show)
 	}
-	past, err := d.queueThroughput(ctx, name)
-	data.Chart, data.PastErr = newChart(past), err
+	past, err := d.queueThroughput(ctx, name, pastOf(r))
+	data.Chart, data.PastErr = d.ranged(r, past, "queue", "name", name), err
 	data.Chart.Queue = true
 	data.Past.Attempts, data.Past.Err = newest(d.op.Queues.History(ctx, keys, wakebelltype.HistoryFilter{Last: attemptsShown}, wakebelltype.Page{}))
 	return page{

@@ -136,9 +136,9 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 	for _, q := range queues {
 		data.Queues += q.Stats.Dead
 	}
-	past, err := d.allThroughput(ctx, t)
+	past, err := d.allThroughput(ctx, t, pastOf(r))
 	data.Charting = errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
-	data.Chart, data.Late, data.Charted, data.PastErr = newChart(past.sum), newLateChart(past.sum), past.topics, err
+	data.Chart, data.Late, data.Charted, data.PastErr = d.ranged(r, past.sum, ""), newLateChart(past.sum), past.topics, err
 	data.Nodes = d.askNodes(ctx, t)
 	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview", d.coverOf(data.Nodes)...), data: data}, nil
 }
@@ -223,7 +223,7 @@ func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
 		names = nil
 	}
 	for _, name := range names {
-		if past, err := d.throughput(ctx, name); err == nil { // otherwise the topic's page says why
+		if past, err := d.throughput(ctx, name, pastDefault); err == nil { // otherwise the topic's page says why
 			data.Charts[name] = newChart(past)
 		}
 	}
@@ -305,8 +305,8 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 	if data.Running, err = d.readTimers(ctx, timerQuery{topic: name, running: true, limit: rowsOfTopic}); err != nil {
 		return page{}, err
 	}
-	past, err := d.throughput(ctx, name)
-	data.Chart, data.LateChart, data.PastErr = newChart(past), newLateChart(past), err
+	past, err := d.throughput(ctx, name, pastOf(r))
+	data.Chart, data.LateChart, data.PastErr = d.ranged(r, past, "topic", "name", name), newLateChart(past), err
 	data.Past.Topic, data.Ahead = name, d.ahead(ctx, name)
 	data.Past.Attempts, data.Past.Err = d.attempts(ctx, name, "")
 	return page{

@@ -6590,9 +6590,13 @@ type ThroughputCounts struct {
 	Dead      int64                  `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`
 	// First deliveries, and by how much they began after their instants: the sum and the
 	// largest.
-	Started       int64                `protobuf:"varint,5,opt,name=started,proto3" json:"started,omitempty"`
-	Lateness      *durationpb.Duration `protobuf:"bytes,6,opt,name=lateness,proto3" json:"lateness,omitempty"`
-	MaxLateness   *durationpb.Duration `protobuf:"bytes,7,opt,name=max_lateness,json=maxLateness,proto3" json:"max_lateness,omitempty"`
+	Started     int64                `protobuf:"varint,5,opt,name=started,proto3" json:"started,omitempty"`
+	Lateness    *durationpb.Duration `protobuf:"bytes,6,opt,name=lateness,proto3" json:"lateness,omitempty"`
+	MaxLateness *durationpb.Duration `protobuf:"bytes,7,opt,name=max_lateness,json=maxLateness,proto3" json:"max_lateness,omitempty"`
+	// The first deliveries by how late they began: up to 1, 2, 5, 10, 20, 50, 100, 200 and
+	// 500 ms, 1, 2, 5, 10, 20 and 30 s, 1, 2, 5, 10, 20 and 30 min, 1, 2, 6 and 24 h, and
+	// above. Zeros at the end are left out.
+	Latenesses    []int64 `protobuf:"varint,8,rep,packed,name=latenesses,proto3" json:"latenesses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6672,6 +6676,13 @@ func (x *ThroughputCounts) GetLateness() *durationpb.Duration {
 func (x *ThroughputCounts) GetMaxLateness() *durationpb.Duration {
 	if x != nil {
 		return x.MaxLateness
+	}
+	return nil
+}
+
+func (x *ThroughputCounts) GetLatenesses() []int64 {
+	if x != nil {
+		return x.Latenesses
 	}
 	return nil
 }
@@ -7671,7 +7682,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x15GetThroughputResponse\x12-\n" +
 	"\x04step\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12.\n" +
 	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x125\n" +
-	"\x06points\x18\x03 \x03(\v2\x1d.wakebell.v1.ThroughputCountsR\x06points\"\x85\x02\n" +
+	"\x06points\x18\x03 \x03(\v2\x1d.wakebell.v1.ThroughputCountsR\x06points\"\xa5\x02\n" +
 	"\x10ThroughputCounts\x12\x1c\n" +
 	"\tscheduled\x18\x01 \x01(\x03R\tscheduled\x12\x18\n" +
 	"\ahandled\x18\x02 \x01(\x03R\ahandled\x12\x16\n" +
@@ -7679,7 +7690,10 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x04dead\x18\x04 \x01(\x03R\x04dead\x12\x18\n" +
 	"\astarted\x18\x05 \x01(\x03R\astarted\x125\n" +
 	"\blateness\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\blateness\x12<\n" +
-	"\fmax_lateness\x18\a \x01(\v2\x19.google.protobuf.DurationR\vmaxLateness\"\x9e\x01\n" +
+	"\fmax_lateness\x18\a \x01(\v2\x19.google.protobuf.DurationR\vmaxLateness\x12\x1e\n" +
+	"\n" +
+	"latenesses\x18\b \x03(\x03R\n" +
+	"latenesses\"\x9e\x01\n" +
 	"\x12ListHistoryRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x122\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1a.wakebell.v1.HistoryFilterR\x06filter\x12\x12\n" +

@@ -92,6 +92,9 @@ type ThroughputCounts struct {
 	Started     int64         `json:"started"`
 	Lateness    time.Duration `json:"lateness_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
+	// Latenesses has the first attempts by their lateness. Nodes of earlier versions do not
+	// count them so.
+	Latenesses Latenesses `json:"latenesses,omitzero"`
 }
 
 // Add adds the counts of another topic or step. At stays.
@@ -103,6 +106,21 @@ func (c *ThroughputCounts) Add(o ThroughputCounts) {
 	c.Started += o.Started
 	c.Lateness += o.Lateness
 	c.MaxLateness = max(c.MaxLateness, o.MaxLateness)
+	c.Latenesses = c.Latenesses.Plus(o.Latenesses)
+}
+
+// LatenessQuantile returns the lateness that a part q of the first attempts, 0 to 1, does
+// not exceed, at most MaxLateness; 0 without any. Of nodes of earlier versions alone it is the
+// mean.
+func (c ThroughputCounts) LatenessQuantile(q float64) time.Duration {
+	late, found := c.Latenesses.Quantile(q)
+	if !found {
+		return c.MeanLateness()
+	}
+	if c.MaxLateness > 0 {
+		late = min(late, c.MaxLateness)
+	}
+	return late
 }
 
 // MeanLateness returns the mean of the lateness of the first attempts; 0 without any.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // deliver passes the leases of a reply to the handlers, or keeps those that were claimed
@@ -53,6 +54,7 @@ type handOver struct {
 	now          time.Time
 	given, first int // leases, and those of them that are a first attempt
 	late, latest time.Duration
+	latenesses   wakebelltype.Latenesses
 }
 
 func (c *Core) newHandOver(now time.Time) handOver { return handOver{c: c, now: now} }
@@ -68,6 +70,7 @@ func (h *handOver) give(l *Lease) {
 	} else {
 		lateness := max(l.Late, 0)
 		h.first, h.late, h.latest = h.first+1, h.late+lateness, max(h.latest, lateness)
+		h.latenesses.Count(lateness, 1)
 	}
 	h.c.Effects.Push(l)
 }
@@ -76,5 +79,5 @@ func (h *handOver) give(l *Lease) {
 func (h *handOver) end() {
 	h.c.Effects.Pushed(h.given)
 	h.c.Counters.Delivered.Add(int64(h.given))
-	h.c.Counters.CountLateness(h.first, h.late, h.latest)
+	h.c.Counters.CountLateness(h.first, h.late, h.latest, &h.latenesses)
 }

@@ -16,6 +16,8 @@ type Counters struct {
 	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, BreakerOpen, BreakerOpened, Concurrency,
 	OrphansHeld, PayloadsMissing, FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
 
+	latenesses [len(wakebelltype.Latenesses{})]atomic.Int64
+
 	Role     atomic.Pointer[string]                 // in the division of the topic; nil: none
 	LongRuns atomic.Pointer[[]wakebelltype.LongRun] // the longest first; nil: none
 }
@@ -78,21 +80,31 @@ func (c *Counters) Snapshot() wakebelltype.Counters {
 
 // recorded returns what is kept in the source of the topic.
 func (c *Counters) recorded() totals {
-	return totals{
+	t := totals{
 		Handled: c.Acked.Load() - c.RejectedAcks.Load(),
 		Failed:  c.Retried.Load() + c.Crashed.Load() + c.FinalErrors.Load(),
 		Dead:    c.DeadLettered.Load(),
 		Started: c.Started.Load(), Lateness: time.Duration(c.Lateness.Load()),
 	}
+	for i := range c.latenesses {
+		t.Latenesses[i] = c.latenesses[i].Load()
+	}
+	return t
 }
 
 // latest returns the largest lateness since it was called last.
 func (c *Counters) latest() time.Duration { return time.Duration(c.MaxLateness.Swap(0)) }
 
-// CountLateness counts first attempts whose lateness is sum together and at most most.
-func (c *Counters) CountLateness(first int, sum, most time.Duration) {
+// CountLateness counts first attempts whose lateness is sum together and at most most, and
+// that are divided like by.
+func (c *Counters) CountLateness(first int, sum, most time.Duration, by *wakebelltype.Latenesses) {
 	if first == 0 {
 		return
+	}
+	for i, n := range by {
+		if n != 0 {
+			c.latenesses[i].Add(n)
+		}
 	}
 	c.Started.Add(int64(first))
 	c.Lateness.Add(int64(sum))

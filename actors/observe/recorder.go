@@ -94,14 +94,15 @@ type TopicRecords struct {
 type totals struct {
 	Handled, Failed, Dead, Started int64
 	Lateness                       time.Duration
+	Latenesses                     wakebelltype.Latenesses
 }
 
 func (c totals) minus(d totals) totals {
-	return totals{c.Handled - d.Handled, c.Failed - d.Failed, c.Dead - d.Dead, c.Started - d.Started, c.Lateness - d.Lateness}
+	return totals{c.Handled - d.Handled, c.Failed - d.Failed, c.Dead - d.Dead, c.Started - d.Started, c.Lateness - d.Lateness, c.Latenesses.Minus(d.Latenesses)}
 }
 
 func (c totals) plus(d totals) totals {
-	return totals{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead, c.Started + d.Started, c.Lateness + d.Lateness}
+	return totals{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead, c.Started + d.Started, c.Lateness + d.Lateness, c.Latenesses.Plus(d.Latenesses)}
 }
 
 // Add adds a topic; a nil store is that of the recorder, and nil counters are not
@@ -289,6 +290,7 @@ func (t *TopicRecords) writeCounts(ctx context.Context) (found bool) {
 	p := t.pending
 	if err := t.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, wakebelltype.ThroughputCounts{
 		Handled: p.Handled, Failed: p.Failed, Dead: p.Dead, Started: p.Started, Lateness: p.Lateness, MaxLateness: t.pendingLatest,
+		Latenesses: p.Latenesses,
 	}); err != nil {
 		t.recorder.fail(1, "counts not written", t.name, err)
 		return true

@@ -33,7 +33,7 @@ func (m *memory) WriteCounts(_ context.Context, _, _ string, call uint64, c wake
 	defer m.mu.Unlock()
 	m.counted = append(m.counted, call)
 	// Also when it fails: the answer was lost.
-	m.calls[call] = totals{Handled: c.Handled, Failed: c.Failed, Dead: c.Dead, Started: c.Started, Lateness: c.Lateness}
+	m.calls[call] = totals{Handled: c.Handled, Failed: c.Failed, Dead: c.Dead, Started: c.Started, Lateness: c.Lateness, Latenesses: c.Latenesses}
 	m.latest[call] = c.MaxLateness
 	return m.err
 }

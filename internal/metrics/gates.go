@@ -118,7 +118,7 @@ func (h *heldTurns) oldest() map[string]time.Duration {
 	return ages
 }
 
-// observeGates reports the gates that are in use, whichever process holds them, and those
+// observeGates reports the gates that are in use by any process, and those
 // that this process held: it knows more exactly since when.
 func (m *Metrics) observeGates(to metric.Observer, o *observers, all []GateState) {
 	ages, waiting := m.held.oldest(), map[string]int64{}

@@ -209,7 +209,7 @@ var (
 	gateHandOver = counter(gates, "wakebell.gate.handovers", "{turn}", "Turns that were passed on inside the process.", gateName)
 	gateLost     = counter(gates, "wakebell.gate.turns.lost", "{turn}", "Turns that ended before they were released.", gateName)
 	gateQueueLen = gauge(gates, "wakebell.gate.queue.length", "{request}", "Requests of this process that wait for a turn.", gateName)
-	gateHeldAge  = gauge(gates, "wakebell.gate.held.age", "s", "Age of the turn, whichever process holds it; 0 without one.", gateName)
+	gateHeldAge  = gauge(gates, "wakebell.gate.held.age", "s", "Age of the turn of any process; 0 without one.", gateName)
 	gateWaiting  = gauge(gates, "wakebell.gate.waiting", "{request}", "Requests of all processes that wait for a turn, of gates that are in use.", gateName)
 
 	reminderDeliveries = counter(reminders, "wakebell.reminder.deliveries", "{reminder}", "Deliveries of reminders to actors: ack, retry, rejected, unreachable, abandoned.", outcome)

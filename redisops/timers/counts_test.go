@@ -22,6 +22,7 @@ func sum(t *testing.T, s *Timers, topic string, since time.Duration) (all wakebe
 	require.NoError(t, err)
 	for _, p := range found.Points {
 		all.Started, all.Lateness, all.MaxLateness = all.Started+p.Started, all.Lateness+p.Lateness, max(all.MaxLateness, p.MaxLateness)
+		all.Latenesses = all.Latenesses.Plus(p.Latenesses)
 		all.Scheduled, all.Handled, all.Failed, all.Dead = all.Scheduled+p.Scheduled, all.Handled+p.Handled, all.Failed+p.Failed, all.Dead+p.Dead
 	}
 	return all
@@ -43,13 +44,16 @@ func TestCountsOfCallAreWrittenOnce(t *testing.T) {
 		for range 2 { // a repeated call
 			require.NoError(t, s.WriteCounts(ctx, topic, "me", 1, wakebelltype.ThroughputCounts{
 				Handled: 5, Failed: 3, Dead: 1, Started: 9, Lateness: 9 * time.Millisecond, MaxLateness: 5 * time.Millisecond,
+				Latenesses: wakebelltype.Latenesses{8, 0, 1},
 			}))
 		}
 		require.NoError(t, s.WriteCounts(ctx, topic, "me", 2, wakebelltype.ThroughputCounts{
 			Handled: 1, Started: 1, Lateness: time.Millisecond, MaxLateness: time.Millisecond,
+			Latenesses: wakebelltype.Latenesses{1, 25: 2},
 		}))
 		want := wakebelltype.ThroughputCounts{
 			Scheduled: 3, Handled: 6, Failed: 3, Dead: 1, Started: 10, Lateness: 10 * time.Millisecond, MaxLateness: 5 * time.Millisecond,
+			Latenesses: wakebelltype.Latenesses{9, 0, 1, 25: 2},
 		}
 		for _, since := range []time.Duration{10 * time.Minute, 24 * time.Hour, 90 * day} {
 			require.Equal(t, want, sum(t, s, topic, since), since)
@@ -79,6 +83,7 @@ func TestCountsAgeInVirtualTime(t *testing.T) {
 			call++
 			require.NoError(t, s.WriteCounts(t.Context(), "t", "me", call, wakebelltype.ThroughputCounts{
 				Handled: n, Dead: n, Started: n, Lateness: time.Duration(n) * time.Second, MaxLateness: time.Duration(call) * time.Second,
+				Latenesses: wakebelltype.Latenesses{n, 20: 10 * n},
 			}))
 		}
 		for range 10 * 24 { // 10 days
@@ -94,10 +99,11 @@ func TestCountsAgeInVirtualTime(t *testing.T) {
 		for _, p := range found.Points[1:4] {
 			require.EqualValues(t, 24, p.Handled)
 			require.Equal(t, time.Second, p.MeanLateness())
+			require.Equal(t, wakebelltype.Latenesses{24, 20: 240}, p.Latenesses)
 			require.Equal(t, p.At.Sub(began)+day, p.MaxLateness*3600, "that of the last hour of the day")
 			require.Zero(t, p.At.Hour())
 		}
-		require.Less(t, rdb.HLen(t.Context(), "timers_counts:t").Val(), int64(5*(31+11)+1), "minutes of a day and 6 hours, and the days before")
+		require.Less(t, rdb.HLen(t.Context(), "timers_counts:t").Val(), int64(6*(31+11)+1), "minutes of a day and 6 hours, and the days before")
 		<-time.After(85 * day)
 		write(1)
 		require.LessOrEqual(t, sum(t, s, "t", 90*day).Handled, int64(7*24+1))

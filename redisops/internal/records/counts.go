@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,7 +24,7 @@ const (
 // stores the number, one for each incarnation.
 func (s Store) WriteCounts(ctx context.Context, counted string, call uint64, c wakebelltype.ThroughputCounts) error {
 	_, err := s.RunText(ctx, countsScript, []string{s.Counts, counted}, strconv.FormatUint(call, 10),
-		c.Handled, c.Failed, c.Dead, c.Started, c.Lateness.Microseconds(), c.MaxLateness.Microseconds())
+		c.Handled, c.Failed, c.Dead, c.Started, c.Lateness.Microseconds(), c.MaxLateness.Microseconds(), latenessText(c.Latenesses))
 	if err != nil {
 		return fmt.Errorf("counts of %q: %w", s.Name, err)
 	}
@@ -95,6 +96,11 @@ func throughputOf(fields map[string]string, now time.Time, since time.Duration) 
 	}
 	for field, text := range fields {
 		step, kind, ok := stepOf(field, t.Step)
+		if ok && kind == 'q' && step >= first && step <= last {
+			point := &t.Points[step-first]
+			point.Latenesses = point.Latenesses.Plus(latenessesOf(text))
+			continue
+		}
 		count, err := strconv.ParseInt(text, 10, 64)
 		if !ok || err != nil || step < first || step > last {
 			continue
@@ -121,7 +127,7 @@ func throughputOf(fields map[string]string, now time.Time, since time.Duration) 
 }
 
 // kinds are those of the fields that tally.lua writes.
-const kinds = "shfdnlm"
+const kinds = "shfdnlmq"
 
 // RecentFields returns the fields of a hash of counts that have those of the last
 // [wakebelltype.RecentFor], by Redis's clock.
@@ -151,6 +157,33 @@ func RecentOf(values []any, now time.Time) (sum wakebelltype.ThroughputCounts) {
 		sum.Add(p)
 	}
 	return sum
+}
+
+// latenessText writes what is not 0 as a capital for the bucket, from A on, and the number.
+func latenessText(l wakebelltype.Latenesses) string {
+	var text []byte
+	for i, n := range l {
+		if n > 0 {
+			text = strconv.AppendInt(append(text, 'A'+byte(i)), n, 10)
+		}
+	}
+	return string(text)
+}
+
+// latenessesOf is the inverse of latenessText. It ignores what it cannot read.
+func latenessesOf(text string) (l wakebelltype.Latenesses) {
+	for len(text) > 0 {
+		bucket, digits := int(text[0])-'A', text[1:]
+		end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+		if end < 0 {
+			end = len(digits)
+		}
+		if n, err := strconv.ParseInt(digits[:end], 10, 64); err == nil && bucket >= 0 && bucket < len(l) {
+			l[bucket] += n
+		}
+		text = digits[end:]
+	}
+	return l
 }
 
 // stepOf returns the step of a field, in units since 1970, and its kind.

@@ -57,15 +57,27 @@ func CountsMessage(c wakebelltype.ThroughputCounts) *messages.ThroughputCounts {
 	return &messages.ThroughputCounts{
 		Scheduled: c.Scheduled, Handled: c.Handled, Failed: c.Failed, Dead: c.Dead,
 		Started: c.Started, Lateness: Span(c.Lateness), MaxLateness: Span(c.MaxLateness),
+		Latenesses: latenesses(c.Latenesses),
 	}
 }
 
 // CountsOf is the inverse of CountsMessage for counts that begin at an instant.
 func CountsOf(m *messages.ThroughputCounts, at time.Time) wakebelltype.ThroughputCounts {
-	return wakebelltype.ThroughputCounts{
+	c := wakebelltype.ThroughputCounts{
 		At: at, Scheduled: m.GetScheduled(), Handled: m.GetHandled(), Failed: m.GetFailed(), Dead: m.GetDead(),
 		Started: m.GetStarted(), Lateness: m.GetLateness().AsDuration(), MaxLateness: m.GetMaxLateness().AsDuration(),
 	}
+	copy(c.Latenesses[:], m.GetLatenesses())
+	return c
+}
+
+// latenesses returns the counts without the zeros at the end.
+func latenesses(all wakebelltype.Latenesses) []int64 {
+	n := len(all)
+	for n > 0 && all[n-1] == 0 {
+		n--
+	}
+	return all[:n]
 }
 
 // ThroughputOf is the inverse of ThroughputMessage.

@@ -35,6 +35,11 @@ type ThroughputLine struct {
 	Handled   []int64 `json:"handled"`
 	Failed    []int64 `json:"failed"`
 	Dead      []int64 `json:"dead"`
+
+	LatenessP50S []float64 `json:"lateness_p50_s"`
+	LatenessP99S []float64 `json:"lateness_p99_s"`
+
+	all wakebelltype.ThroughputCounts // the sum of all steps
 }
 
 // NewThroughputLine returns the fields of the throughput of a topic.
@@ -46,6 +51,9 @@ func NewThroughputLine(t wakebelltype.Throughput) *ThroughputLine {
 		}
 		l.Scheduled, l.Handled = append(l.Scheduled, p.Scheduled), append(l.Handled, p.Handled)
 		l.Failed, l.Dead = append(l.Failed, p.Failed), append(l.Dead, p.Dead)
+		l.LatenessP50S = append(l.LatenessP50S, p.LatenessQuantile(.5).Seconds())
+		l.LatenessP99S = append(l.LatenessP99S, p.LatenessQuantile(.99).Seconds())
+		l.all.Add(p)
 	}
 	return l
 }
@@ -59,19 +67,19 @@ func NewQueueThroughputLine(t wakebelltype.Throughput) *ThroughputLine {
 
 // ThroughputColumns are the columns of Cells.
 func ThroughputColumns() []output.Column {
-	return []output.Column{output.Numeric("HANDLED"), output.Numeric("FAILED"), output.Numeric("DIED"), output.Short("THROUGHPUT")}
+	return []output.Column{output.Numeric("HANDLED"), output.Numeric("FAILED"), output.Numeric("DIED"), output.Numeric("LATE P50"), output.Numeric("LATE P99"), output.Short("THROUGHPUT")}
 }
 
 // Cells are cells of a row; without a throughput they are empty.
 func (l *ThroughputLine) Cells(screen output.Screen) []string {
 	if l == nil {
-		return []string{"", "", "", ""}
+		return []string{"", "", "", "", "", ""}
 	}
 	all := []string{}
 	for _, counts := range [][]int64{l.Handled, l.Failed, l.Dead} {
 		all = append(all, screen.Count(sum(counts)))
 	}
-	return append(all, l.sparkline())
+	return append(all, l.late(.5), l.late(.99), l.sparkline())
 }
 
 // Rows are the rows of a description of a queue.
@@ -82,8 +90,22 @@ func (l *ThroughputLine) Rows(screen output.Screen) [][2]string {
 		{"handled", screen.Count(sum(l.Handled))},
 		{"attempts failed", screen.Count(sum(l.Failed))},
 		{"died", screen.Count(sum(l.Dead))},
+		{"late p50", l.late(.5)},
+		{"late p99", l.late(.99)},
 		{"throughput", l.sparkline()},
 	}
+}
+
+// late writes a quantile of the lateness of all steps; empty if nothing began.
+func (l *ThroughputLine) late(q float64) string {
+	if l.all.Started == 0 {
+		return ""
+	}
+	late := l.all.LatenessQuantile(q)
+	if late >= time.Second {
+		return late.Round(100 * time.Millisecond).String()
+	}
+	return late.Round(10 * time.Microsecond).String()
 }
 
 // sparkline draws what was handled, with at most 30 bars.

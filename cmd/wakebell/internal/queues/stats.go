@@ -41,8 +41,8 @@ id tells.
 With --since, 1 min to 90 days, it shows how many messages were published, handled,
 failed and dead-lettered since then, and draws the handled ones as a sparkline: by
 minute for up to 24 hours, otherwise by day. -o json then has throughput: step_s, from
-(an instant), and the lists published, handled, failed and dead with a number for
-each step. Messages that Python publishes are not counted as published. Nodes write
+(an instant), and the lists published, handled, failed, dead, lateness_p50_s and
+lateness_p99_s with a number for each step. Messages that Python publishes are not counted as published. Nodes write
 their counts every 5 s.`,
 		Example: `  wakebell queue stats --queue mail
   wakebell queue stats --queue mail --since 6h

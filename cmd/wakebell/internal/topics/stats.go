@@ -42,13 +42,15 @@ handled, unless topics are named.
 
 With --since, 1 min to 90 days, it shows how many timers were handled, failed and
 dead-lettered since then, and draws the handled ones as a sparkline: by minute for up
-to 24 hours, otherwise by day. Nodes write their counts every 5 s.
+to 24 hours, otherwise by day. LATE P50 and LATE P99 are how late half of the timers,
+and 99 of 100, were at most when they began. Nodes write their counts every 5 s.
 
 With -o json each topic is a line per reading with at, topic, timers, pending,
 due, leased, retrying, parked, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
-reading), fault and breaker_open (nodes whose circuit breaker is not closed), and with --since throughput: step_s, from (an instant), and the
-lists scheduled, handled, failed and dead with a number for each step. With
+reading), fault and breaker_open (nodes whose circuit breaker is not closed), and
+with --since throughput: step_s, from (an instant), and the lists scheduled, handled,
+failed, dead, lateness_p50_s and lateness_p99_s with a number for each step. With
 --queues each queue is a line with queue, pending, processing, ended, dead, oldest,
 separator, dead_letter_key and fault, and with --since throughput, where published
 is in place of scheduled.`,

@@ -131,7 +131,7 @@ func Versions(answers [][]wakebelltype.NodeReport) Verdict {
 			if v == "" {
 				v = "unknown"
 			}
-			versions[n.Node] = v
+			versions[n.Node+n.State.Started.String()] = v
 		}
 	}
 	of := map[string]int{}

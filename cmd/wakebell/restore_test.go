@@ -26,7 +26,7 @@ func TestRestoreFromSnapshot(t *testing.T) {
 		return ids
 	}
 	fence := func() int64 {
-		return int64(objects(t, b.fine("gate", "hold", "ledger", "--exec", "true"))[0]["fence"].(float64)) // exact up to 2^53
+		return int64(objects(t, b.fine("gate", "hold", "month", "--exec", "true"))[0]["fence"].(float64)) // exact up to 2^53
 	}
 	due := func(id string) any {
 		code, stdout, _ := b.call("get", "-t", "TOPIC", id, "-o", "json")

@@ -16,9 +16,6 @@ const (
 	Window = 30
 	// deadMost is how many new dead letters in Window are no finding, as of the alert.
 	deadMost = 5
-	// stuckLong is how long nothing ends until that is bad: no handler is expected to run so
-	// long while others wait.
-	stuckLong = 10 * time.Minute
 )
 
 // Verdict is the result of a check.
@@ -54,14 +51,10 @@ func Progress(o wakebelltype.Overview, counts wakebelltype.Throughput, known boo
 		}
 	}
 	if silent := silence(o, counts); o.Stats.Leased > 0 && known && silent > Limit {
-		v := Verdict{
+		return Verdict{
 			Grade: wakebelltype.GradeWarn, Found: fmt.Sprintf("stuck: %s, and none of the %d that run has ended for %s", due, o.Stats.Leased, silent),
 			Do: "wakebell ls --running shows them; retune --max-lease-age ends handlers that run longer",
 		}
-		if silent > stuckLong {
-			v.Grade = wakebelltype.GradeBad
-		}
-		return v
 	}
 	return Verdict{
 		Grade: wakebelltype.GradeWarn, Found: "late: " + due + fmt.Sprintf("; %d run", o.Stats.Leased),
@@ -69,8 +62,8 @@ func Progress(o wakebelltype.Overview, counts wakebelltype.Throughput, known boo
 	}
 }
 
-// silence is for how many whole minutes timers have waited and no handler has begun or ended:
-// those that run have run for longer.
+// silence is for how many whole minutes timers have waited and no handler has ended. A handler
+// that has just begun behind an old backlog looks the same, so it is no more than a warning.
 func silence(o wakebelltype.Overview, counts wakebelltype.Throughput) time.Duration {
 	n := time.Duration(0)
 	for _, p := range slices.Backward(counts.Points) {
@@ -131,7 +124,7 @@ func Versions(answers [][]wakebelltype.NodeReport) Verdict {
 			if v == "" {
 				v = "unknown"
 			}
-			versions[n.Node] = v
+			versions[n.Node+n.State.Started.String()] = v
 		}
 	}
 	of := map[string]int{}

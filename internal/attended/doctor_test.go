@@ -52,7 +52,7 @@ func TestProgressOfTopic(t *testing.T) {
 		"no node":        {alone, idle, true, wakebelltype.GradeGood, "7 timers are due, the first for 1h0m0s"},
 		"open breaker":   {open, idle, true, wakebelltype.GradeWarn, "the circuit breaker of n1 is open: refused"},
 		"stuck":          {since(3 * time.Minute), idle, true, wakebelltype.GradeWarn, "stuck: 7 timers are due, the first for 3m0s, and none of the 5 that run has ended for 3m0s"},
-		"stuck for long": {since(time.Hour), idle, true, wakebelltype.GradeBad, "stuck"},
+		"stuck for long": {since(time.Hour), idle, true, wakebelltype.GradeWarn, "stuck"},
 		"no counts":      {since(time.Hour), idle, false, wakebelltype.GradeWarn, "late"},
 		"some ended":     {since(3 * time.Minute), busy, true, wakebelltype.GradeWarn, "late: 7 timers are due, the first for 3m0s; 5 run"},
 		"just ended":     {since(time.Hour), last(now, wakebelltype.ThroughputCounts{Handled: 9}), true, wakebelltype.GradeWarn, "late"},

@@ -300,13 +300,15 @@ func (s *Timers) Ask(ctx context.Context, topics []string, counts []int, patienc
 	}, func(channel, text string) error {
 		i, known := at[channel]
 		for _, e := range eventwire.Decode("", text) {
-			heard := slices.ContainsFunc(answers[i], func(r wakebelltype.NodeReport) bool { return r.Node == e.Node })
-			if !known || e.Kind != wakebelltype.EventNode || heard || len(answers[i]) == mostAnnounced {
-				continue
-			}
 			r := wakebelltype.NodeReport{Node: e.Node}
 			if e.State != nil {
 				r.State = *e.State
+			}
+			heard := slices.ContainsFunc(answers[i], func(other wakebelltype.NodeReport) bool { // containers may share names
+				return other.Node == r.Node && other.State.Started.Equal(r.State.Started)
+			})
+			if !known || e.Kind != wakebelltype.EventNode || heard || len(answers[i]) == mostAnnounced {
+				continue
 			}
 			if answers[i] = append(answers[i], r); len(answers[i]) <= counts[i] {
 				missing--

@@ -123,7 +123,7 @@ func readRecords(ctx context.Context, of queue.Operator, name wakebelltype.Queue
 // deadFinding is the check of the dead letters of a queue by doctor.
 func deadFinding(q queueLine, recent wakebelltype.Throughput, err error) findingLine {
 	f := findingLine{Grade: string(wakebelltype.GradeUnknown), Check: "dead", Queue: q.Queue, Found: "not checked: the counts cannot be read"}
-	if err != nil || q.Fault != "" {
+	if err != nil {
 		return f
 	}
 	v := attended.Dead(q.Dead, recent)

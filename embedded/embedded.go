@@ -66,7 +66,7 @@ var (
 type Options struct {
 	// Sync says when writes are stored; empty: SyncAlways.
 	Sync Sync
-	// Logger gets what the store reports, such as the cut of a write that was under way
+	// Logger gets what the store reports, such as the cut of a write that was in progress
 	// at a crash; nil: slog.Default.
 	Logger *slog.Logger
 	// Socket is the path of a Unix socket that the store creates, with which other
@@ -129,7 +129,7 @@ func explain(dir string, err error) error {
 // returns another.
 func (s *Store) Client() redis.UniversalClient { return s.s.Client() }
 
-// Close stores everything and closes the directory. Calls under way fail.
+// Close stores everything and closes the directory. Calls in progress fail.
 func (s *Store) Close() error {
 	if err := s.s.Close(); err != nil {
 		return fmt.Errorf("close embedded store: %w", err)

@@ -40,8 +40,10 @@ func (s *Store) before(c *server.Peer, name string, args ...string) bool {
 			c.WriteError(s.unit.refusal)
 			return true
 		}
+		s.ranges.wrote(name, args)
 		s.unit.commands = append(s.unit.commands, append([]string{name}, args...))
 	case reads:
+		return s.answer(c, name, args)
 	}
 	return false
 }

@@ -50,6 +50,7 @@ type Store struct {
 	server *server.Server
 	clock  int64 // that commands see, in Unix milliseconds; it never goes back
 	unit   unit
+	ranges ranges
 	full   bool // the last command that writes was refused
 	closed bool
 
@@ -98,6 +99,7 @@ func open(fs journal.FS, o Options) (*Store, error) {
 	if s.now == nil {
 		s.now = func() int64 { return time.Now().UnixMilli() }
 	}
+	s.ranges = ranges{sets: map[string]*ordered{}, least: orderedFrom}
 	s.sessions.open = map[*session]struct{}{}
 	began := time.Now()
 	var err error

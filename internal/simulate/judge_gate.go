@@ -11,7 +11,7 @@ import (
 // turns knows who has the turn of the gate, and checks every answer.
 type turns struct {
 	sim    *sim
-	holder *guest // nil: nobody
+	holder *guest // nil: no process
 	ticket gate.Ticket
 	until  time.Time   // when the lease expires at the earliest
 	last   gate.Ticket // the highest that has had the turn

@@ -12,7 +12,7 @@ import (
 )
 
 // TestEvidenceExists checks that the tests, scenarios, invariants and clauses that the page of
-// evidence and the ledger of defects name are there.
+// evidence and the list of defects name are there.
 func TestEvidenceExists(t *testing.T) {
 	t.Parallel()
 	tests, harness, simulation := sources(t, "..", "_test.go"), sources(t, "../internal/faults", ".go"), sources(t, "../internal/simulate", ".go")
@@ -42,7 +42,7 @@ func TestEvidenceExists(t *testing.T) {
 	}
 	require.Greater(t, rows, 12)
 	for _, name := range regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(read(t, "../internal/simulate/RESULTS.md"), -1) {
-		require.Contains(t, tests, "func "+name[1]+"(", "in the ledger")
+		require.Contains(t, tests, "func "+name[1]+"(", "in the list of defects")
 	}
 }
 

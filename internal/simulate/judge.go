@@ -283,6 +283,9 @@ func (j *judge) atRest() {
 	if n := j.sim.messages.left(); n > 0 {
 		j.sim.broken("delivered", "%d messages wait for ever", n)
 	}
+	if n := j.sim.turns.waiting(); n > 0 {
+		j.sim.broken("delivered", "%d tickets wait for their turns for ever", n)
+	}
 	found, err := j.sim.rdb.Keys(j.sim.ctx, "*").Result()
 	if err != nil {
 		j.sim.broken("errors", "keys: %v", err)
@@ -302,7 +305,7 @@ func (j *judge) atRest() {
 // mayStay reports whether a key may be there when there are no timers: it expires, or it
 // belongs to the topic itself.
 func (j *judge) mayStay(key string) bool {
-	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:", "timers_queues", "q::dlq", "q::wakebell:places", "q::wakebell:records", "q::processing:lease_token_counter"} {
+	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:", "timers_queues", "q::dlq", "q::wakebell:places", "q::wakebell:records", "q::processing:lease_token_counter", "{gates}:mark"} {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -58,6 +59,10 @@ func init() { // in a function, because operations name their kinds
 		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, false},
 		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, true},
 		{"publish", 2, sometimes, func(s *sim, o Op) { s.client(o).publish(o) }, []string{"Queues"}, true},
+		{"join the gate", 2, sometimes, func(s *sim, o Op) { s.guests[o.A%3].join(gate.Join) }, nil, true},
+		{"try the gate", 1, sometimes, func(s *sim, o Op) { s.guests[o.A%3].join(gate.Try) }, nil, true},
+		{"crash at the gate", 1, faulty, func(s *sim, o Op) { s.guests[o.A%3].crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, true},
+		{"stall at the gate", 1, faulty, func(s *sim, o Op) { s.guests[o.A%3].stalled = time.Now().Add(time.Duration(o.B) * longestStall / 100) }, nil, true},
 		{"put schedule", 1, sometimes, func(s *sim, o Op) { s.client(o).putSchedule(o) }, []string{"Schedules"}, true},
 		{"delete schedule", 1, sometimes, func(s *sim, o Op) { s.client(o).deleteSchedule("s" + strconv.Itoa(o.A%4)) }, []string{"Schedules"}, true},
 		{"crash a beat", 1, faulty, func(s *sim, o Op) { s.beats[o.A%2].crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, true},

@@ -38,6 +38,7 @@ type Result struct {
 	Scheduled int
 	Fired     int           // runs of recurring schedules
 	Messages  int           // deliveries of messages
+	Turns     int           // at the gate
 	Latest    time.Duration // by which a claim came too late while nothing went wrong
 	Broken    *Broken       // nil: every invariant has held
 	Trace     []string
@@ -61,12 +62,15 @@ type sim struct {
 	clients [2]*client
 	nodes   []*node
 	beats   [2]*beat
+	guests  [3]*guest
 	judge   *judge
 	flow    exchange.Flow         // with which nodes start
 	retuned wakebelltype.Settings // what operators have set
 
 	schedules map[string]*schedule // recurring ones
 	messages  *messages            // of the queue; nil: there is none yet
+
+	turns *turns // at the gate
 
 	faulty  bool      // the network misbehaves
 	done    bool      // no client calls any more
@@ -178,6 +182,10 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 		defer mortal.Close() //nolint:errcheck // as above
 		s.clients[i] = &client{sim: s, number: i, store: s.store(s.rdb), mortal: s.store(mortal), life: its}
 	}
+	s.turns = &turns{sim: s, seen: map[string]uint64{}}
+	for i := range s.guests {
+		s.guests[i] = newGuest(s, i)
+	}
 	for i := range s.beats {
 		s.beats[i] = newBeat(s, i, options)
 		defer s.beats[i].rdb.Close() //nolint:errcheck // as above
@@ -226,7 +234,7 @@ func (s *sim) rest() {
 	s.clients[0].calm()
 	for range 40 {
 		s.until(time.Now().Add(10 * time.Minute))
-		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left() == 0 {
+		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting() == 0 {
 			break
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -58,7 +59,6 @@ type crew struct {
 	overview wakebelltype.Overview
 
 	recent    wakebelltype.Throughput
-	counted   bool
 	recentErr error
 
 	nodes    []wakebelltype.NodeReport // that answered
@@ -105,7 +105,7 @@ func (c *Client) readRecent(ctx context.Context, crews []crew) {
 }
 
 func (w *crew) addRecent(r timers.Recent) {
-	w.counted, w.recentErr = w.counted || r.Known, cmp.Or(w.recentErr, r.Err)
+	w.recentErr = cmp.Or(w.recentErr, r.Err)
 	if len(w.recent.Points) == 0 {
 		w.recent = r.Throughput
 		return
@@ -119,29 +119,25 @@ func (w *crew) addRecent(r timers.Recent) {
 
 // askNodes asks the nodes of topics for their settings, with one question to all.
 func (c *Client) askNodes(ctx context.Context, crews []crew) {
-	var names []string
-	var counts []int
-	var asked []*crew
+	asked := map[string]*crew{}
 	for i := range crews {
 		w := &crews[i]
-		w.askedErr = w.overview.Err
-		if w.overview.Nodes <= 0 {
-			continue
+		if w.askedErr = w.overview.Err; w.overview.Nodes > 0 {
+			asked[w.overview.Topic] = w
 		}
-		physical, err := c.store.Physical(ctx, w.overview.Topic)
-		if err != nil {
-			w.askedErr = err
-			continue
+	}
+	answers, err := c.store.AskNodes(ctx, slices.Collect(maps.Keys(asked)))
+	for _, w := range asked {
+		w.askedErr = err
+	}
+	for _, a := range answers {
+		if w := asked[a.Topic]; w != nil {
+			n := wakebelltype.NodeReport{Node: a.Node}
+			if a.State != nil {
+				n.State = *a.State
+			}
+			w.nodes = append(w.nodes, n)
 		}
-		// A node answers of each shard for the whole topic.
-		names, counts, asked = append(names, physical[0]), append(counts, w.overview.Nodes), append(asked, w)
-	}
-	if len(names) == 0 {
-		return
-	}
-	answers, err := c.store.Timers().Ask(ctx, names, counts, askPatience)
-	for i, w := range asked {
-		w.nodes, w.askedErr = answers[i], err
 	}
 }
 
@@ -149,7 +145,7 @@ func (w crew) findings() []wakebelltype.Finding {
 	o, r := w.overview, w.recentErr
 	return []wakebelltype.Finding{
 		nodesFinding(o),
-		found("progress", o.Topic, cmp.Or(o.Err, r), func() attended.Verdict { return attended.Progress(o, w.recent, w.counted) }),
+		found("progress", o.Topic, o.Err, func() attended.Verdict { return attended.Progress(o) }),
 		found("dead", o.Topic, cmp.Or(o.Err, r), func() attended.Verdict { return attended.Dead(o.Stats.Dead, w.recent) }),
 		found("settings", o.Topic, w.askedErr, func() attended.Verdict { return attended.Settings(w.nodes, o.Control.Settings) }),
 	}

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// longRun is how long a handler runs before operators are told of it.
+	// longRun is how long a handler runs before it is reported to operators.
 	longRun = 10 * time.Second
 	// longRunPause is how long the core waits before it looks again: each look goes through
 	// all leases.
 	longRunPause = 5 * time.Second
-	// maxLongRuns bounds the handlers of which operators are told.
+	// maxLongRuns bounds the handlers that are reported.
 	maxLongRuns = 10
 )
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -26,9 +27,8 @@ type Verdict struct {
 
 func good(found string) Verdict { return Verdict{Grade: wakebelltype.GradeGood, Found: found} }
 
-// Progress grades whether the due timers of a topic are handled, where nodes handle it. Counts
-// are those of the last minutes; known is false if none are written.
-func Progress(o wakebelltype.Overview, counts wakebelltype.Throughput, known bool) Verdict {
+// Progress grades whether the due timers of a topic are handled, where nodes handle it.
+func Progress(o wakebelltype.Overview) Verdict {
 	due := fmt.Sprintf("%d timers are due", o.Stats.Due)
 	if o.Stats.Due > 0 {
 		due += ", the first for " + o.Stats.Lag.Round(time.Second).String()
@@ -50,9 +50,11 @@ func Progress(o wakebelltype.Overview, counts wakebelltype.Throughput, known boo
 			}
 		}
 	}
-	if silent := silence(o, counts); o.Stats.Leased > 0 && known && silent > Limit {
+	if long := long(o); len(long) > 0 && int64(len(long)) >= min(o.Stats.Leased, reported) {
 		return Verdict{
-			Grade: wakebelltype.GradeWarn, Found: fmt.Sprintf("stuck: %s, and none of the %d that run has ended for %s", due, o.Stats.Leased, silent),
+			Grade: wakebelltype.GradeWarn,
+			Found: fmt.Sprintf("stuck: %s, and %d handlers run, the first, of %s on %s, since %s",
+				due, o.Stats.Leased, text.Clip(long[0].ID, 100), long[0].Node, long[0].Since.Format(time.RFC3339)),
 			Do: "wakebell ls --running shows them; retune --max-lease-age ends handlers that run longer",
 		}
 	}
@@ -62,17 +64,13 @@ func Progress(o wakebelltype.Overview, counts wakebelltype.Throughput, known boo
 	}
 }
 
-// silence is for how many whole minutes timers have waited and no handler has ended. A handler
-// that has just begun behind an old backlog looks the same, so it is no more than a warning.
-func silence(o wakebelltype.Overview, counts wakebelltype.Throughput) time.Duration {
-	n := time.Duration(0)
-	for _, p := range slices.Backward(counts.Points) {
-		if p.Started+p.Handled+p.Failed+p.Dead > 0 || p.At.Before(o.Stats.OldestDue) {
-			break
-		}
-		n += time.Minute
-	}
-	return n
+// reported is how many handlers a node reports at most.
+const reported = 10
+
+// long returns the handlers that run for longer than Limit, as far as nodes have reported them.
+func long(o wakebelltype.Overview) []wakebelltype.NodeRun {
+	now := o.Stats.OldestDue.Add(o.Stats.Lag) // by Redis's clock
+	return slices.DeleteFunc(o.Longest(), func(r wakebelltype.NodeRun) bool { return now.Sub(r.Since) <= Limit })
 }
 
 // Dead grades whether dead letters grow: all is how many there are.

@@ -1,6 +1,7 @@
 package attended_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,14 +23,6 @@ func minutes(now time.Time, points ...wakebelltype.ThroughputCounts) wakebelltyp
 func TestProgressOfTopic(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
-	idle := minutes(now, make([]wakebelltype.ThroughputCounts, attended.Window)...)
-	busy := minutes(now, make([]wakebelltype.ThroughputCounts, attended.Window)...)
-	busy.Points[attended.Window-2].Handled = 3
-	last := func(now time.Time, p wakebelltype.ThroughputCounts) wakebelltype.Throughput {
-		counts := minutes(now, make([]wakebelltype.ThroughputCounts, attended.Window)...)
-		counts.Points[attended.Window-1].Add(p)
-		return counts
-	}
 	since := func(d time.Duration) wakebelltype.Overview {
 		return wakebelltype.Overview{Nodes: 1, Stats: wakebelltype.Stats{Due: 7, Leased: 5, Lag: d, OldestDue: now.Add(-d)}}
 	}
@@ -38,27 +31,33 @@ func TestProgressOfTopic(t *testing.T) {
 	paused, empty, alone, open := since(time.Hour), since(0), since(time.Hour), since(time.Hour)
 	paused.Stats.Paused, empty.Stats.Due, alone.Nodes = true, 0, 0
 	open.Reports = []wakebelltype.NodeReport{{Node: "n1", State: wakebelltype.NodeState{Breaker: "open", BreakerReason: "refused"}}}
+	running := func(ages ...time.Duration) wakebelltype.Overview {
+		o := since(3 * time.Minute)
+		o.Stats.Leased = 2
+		o.Reports = []wakebelltype.NodeReport{{Node: "n1"}}
+		for i, age := range ages {
+			run := wakebelltype.LongRun{ID: fmt.Sprint("x", i), Since: now.Add(-age)}
+			o.Reports[0].State.Longest = append(o.Reports[0].State.Longest, run)
+		}
+		return o
+	}
 	for name, c := range map[string]struct {
-		o      wakebelltype.Overview
-		counts wakebelltype.Throughput
-		known  bool
-		grade  wakebelltype.Grade
-		says   string
+		o     wakebelltype.Overview
+		grade wakebelltype.Grade
+		says  string
 	}{
-		"just due":       {since(attended.Limit), idle, true, wakebelltype.GradeGood, "7 timers are due, the first for 1m0s"},
-		"paused":         {paused, idle, true, wakebelltype.GradeGood, "paused; 7 timers"},
-		"empty":          {empty, idle, true, wakebelltype.GradeGood, "0 timers are due"},
-		"parked":         {parked, idle, true, wakebelltype.GradeGood, "0 timers are due; 9 wait for their keys"},
-		"no node":        {alone, idle, true, wakebelltype.GradeGood, "7 timers are due, the first for 1h0m0s"},
-		"open breaker":   {open, idle, true, wakebelltype.GradeWarn, "the circuit breaker of n1 is open: refused"},
-		"stuck":          {since(3 * time.Minute), idle, true, wakebelltype.GradeWarn, "stuck: 7 timers are due, the first for 3m0s, and none of the 5 that run has ended for 3m0s"},
-		"stuck for long": {since(time.Hour), idle, true, wakebelltype.GradeWarn, "stuck"},
-		"no counts":      {since(time.Hour), idle, false, wakebelltype.GradeWarn, "late"},
-		"some ended":     {since(3 * time.Minute), busy, true, wakebelltype.GradeWarn, "late: 7 timers are due, the first for 3m0s; 5 run"},
-		"just ended":     {since(time.Hour), last(now, wakebelltype.ThroughputCounts{Handled: 9}), true, wakebelltype.GradeWarn, "late"},
-		"just begun":     {since(time.Hour), last(now, wakebelltype.ThroughputCounts{Started: 5}), true, wakebelltype.GradeWarn, "late"},
+		"just due":       {since(attended.Limit), wakebelltype.GradeGood, "7 timers are due, the first for 1m0s"},
+		"paused":         {paused, wakebelltype.GradeGood, "paused; 7 timers"},
+		"empty":          {empty, wakebelltype.GradeGood, "0 timers are due"},
+		"parked":         {parked, wakebelltype.GradeGood, "0 timers are due; 9 wait for their keys"},
+		"no node":        {alone, wakebelltype.GradeGood, "7 timers are due, the first for 1h0m0s"},
+		"open breaker":   {open, wakebelltype.GradeWarn, "the circuit breaker of n1 is open: refused"},
+		"stuck":          {running(time.Hour, 2*time.Minute), wakebelltype.GradeWarn, "stuck: 7 timers are due, the first for 3m0s, and 2 handlers run, the first, of x0 on n1, since 2026-03-01T11:00:30Z"},
+		"one stuck":      {running(time.Hour), wakebelltype.GradeWarn, "late: 7 timers are due, the first for 3m0s; 2 run"},
+		"one just begun": {running(time.Hour, time.Minute), wakebelltype.GradeWarn, "late"},
+		"no reports":     {since(time.Hour), wakebelltype.GradeWarn, "late"},
 	} {
-		v := attended.Progress(c.o, c.counts, c.known)
+		v := attended.Progress(c.o)
 		require.Equal(t, c.grade, v.Grade, "%s: %s", name, v.Found)
 		require.Contains(t, v.Found, c.says, name)
 		require.Equal(t, v.Grade != wakebelltype.GradeGood, v.Do != "", name)

@@ -161,13 +161,11 @@ func (s *Store) AskNodes(ctx context.Context, topics []string) ([]wakebelltype.N
 		}
 	}
 	answers, err := s.timers.AskNodes(ctx, slices.Collect(maps.Keys(of)))
-	known := map[wakebelltype.NodeAnswer]bool{}
-	joined := answers[:0]
+	joined, known := answers[:0], map[timers.Answerer]bool{}
 	for _, a := range answers {
 		a.Topic = of[a.Topic]
-		key := wakebelltype.NodeAnswer{Topic: a.Topic, Node: a.Node}
-		if !known[key] {
-			known[key], joined = true, append(joined, a)
+		if who := timers.AnswererOf(a); !known[who] { // it may have shards of two layouts
+			known[who], joined = true, append(joined, a)
 		}
 	}
 	return joined, err

@@ -66,14 +66,14 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string, now time.Tim
 	announced := make([]*redis.StringSliceCmd, len(topics))
 	reports := make([]*redis.MapStringStringCmd, len(topics))
 	counts := make([]*redis.SliceCmd, len(topics))
-	recent := records.RecentFields(now)
+	recent := records.RecentCounts(now, int(wakebelltype.RecentFor/time.Minute), "shfdnlmq")
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
 		stats[i] = statsScript.EvalSha(ctx, pipe, damageKeys(k), statsSample)
 		controls[i] = pipe.HGetAll(ctx, k.Control)
 		announced[i] = pipe.ZRange(ctx, k.Nodes, 0, mostAnnounced-1)
 		reports[i] = pipe.HGetAll(ctx, k.Reports)
-		counts[i] = pipe.HMGet(ctx, k.Counts, recent...)
+		counts[i] = pipe.HMGet(ctx, k.Counts, recent.Fields...)
 	}
 	var subscribed *redis.MapStringIntCmd
 	if !s.OnCluster() {
@@ -93,11 +93,20 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string, now time.Tim
 		}
 		o.Division = divisionOf(topic, announced[i].Val()) // without the right to read it, it is unknown
 		o.Reports = reportsOf(reports[i].Val(), now)
-		o.Recent = records.RecentOf(counts[i].Val(), now)
+		o.Recent = sumOf(recent.Of(counts[i].Val()))
 		page[i] = o
 	}
 	s.countNodes(ctx, page, topics, subscribed)
 	return page
+}
+
+// sumOf adds up the counts of the steps.
+func sumOf(t wakebelltype.Throughput) wakebelltype.ThroughputCounts {
+	sum := wakebelltype.ThroughputCounts{At: t.Points[0].At}
+	for _, p := range t.Points {
+		sum.Add(p)
+	}
+	return sum
 }
 
 // mostAnnounced bounds the announced nodes of a topic that an overview reads.
@@ -203,7 +212,7 @@ func (s *Timers) AskNodes(ctx context.Context, topics []string) ([]wakebelltype.
 	if len(topics) == 0 {
 		return nil, nil
 	}
-	q := question{of: map[string]string{}, confirmed: map[string]bool{}, answered: map[wakebelltype.NodeAnswer]bool{}}
+	q := question{of: map[string]string{}, confirmed: map[string]bool{}, answered: map[Answerer]bool{}}
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {
 			return nil, err
@@ -240,9 +249,25 @@ type question struct {
 	of        map[string]string // channels of events and their topics
 	confirmed map[string]bool   // channels
 	asked     bool
-	expected  int                              // answers
-	answered  map[wakebelltype.NodeAnswer]bool // without the states
+	expected  int // answers
+	answered  map[Answerer]bool
 	answers   []wakebelltype.NodeAnswer
+}
+
+// Answerer is a node that has answered for a topic. Containers may share their names, but did
+// not start at the same instant.
+type Answerer struct {
+	topic, node string
+	started     int64
+}
+
+// AnswererOf returns who has answered.
+func AnswererOf(a wakebelltype.NodeAnswer) Answerer {
+	of := Answerer{topic: a.Topic, node: a.Node}
+	if a.State != nil {
+		of.started = a.State.Started.UnixNano()
+	}
+	return of
 }
 
 // ask publishes the question, and returns how many answers to expect.
@@ -272,12 +297,12 @@ func (s *Timers) ask(ctx context.Context, of map[string]string) (expected int, e
 // receive notes the answers in a message. Answers to others are as good.
 func (q *question) receive(channel, text string) error {
 	for _, e := range eventwire.Decode(q.of[channel], text) {
-		key := wakebelltype.NodeAnswer{Topic: e.Topic, Node: e.Node}
-		if e.Kind != wakebelltype.EventNode || q.answered[key] {
+		a := wakebelltype.NodeAnswer{Topic: e.Topic, Node: e.Node, State: e.State}
+		if e.Kind != wakebelltype.EventNode || q.answered[AnswererOf(a)] {
 			continue
 		}
-		q.answered[key] = true
-		q.answers = append(q.answers, wakebelltype.NodeAnswer{Topic: e.Topic, Node: e.Node, State: e.State})
+		q.answered[AnswererOf(a)] = true
+		q.answers = append(q.answers, a)
 	}
 	if q.asked && len(q.answers) >= q.expected {
 		return scripts.ErrEnough

@@ -2,8 +2,11 @@ package timers
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/records"
@@ -41,30 +44,30 @@ func (s *Timers) Throughput(ctx context.Context, topic string, since time.Durati
 // Recent is what happened on a topic in the last minutes.
 type Recent struct {
 	Throughput wakebelltype.Throughput
-	Known      bool // counts are written for the topic
 	Err        error
 }
 
-// Recent returns the counts of topics in the last minutes, 1 to 60, in their order, with two
-// round trips.
+// Recent returns how many timers of topics became dead letters in each of the last minutes, 1
+// to 60, in the order of the topics, with two round trips.
 func (s *Timers) Recent(ctx context.Context, minutes int, topics ...string) ([]Recent, error) {
 	now, err := s.RDB.Time(ctx).Result()
 	if err != nil {
 		return nil, scripts.Wrap(ctx, nil, err)
 	}
+	of := records.RecentCounts(now, minutes, "d")
 	pipe := s.RDB.Pipeline()
-	replies := make([]func() (wakebelltype.Throughput, bool, error), len(topics))
+	replies := make([]*redis.SliceCmd, len(topics))
 	for i, topic := range topics {
-		r, err := s.records(topic)
-		if err != nil {
-			return nil, err
-		}
-		replies[i] = r.Recent(ctx, pipe, now, minutes)
+		replies[i] = pipe.HMGet(ctx, s.keys.Of(topic).Counts, of.Fields...)
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its own error
 	all := make([]Recent, len(topics))
 	for i, reply := range replies {
-		all[i].Throughput, all[i].Known, all[i].Err = reply()
+		if err := reply.Err(); err != nil {
+			all[i].Err = fmt.Errorf("counts of %q: %w", topics[i], scripts.Wrap(ctx, []string{s.keys.Of(topics[i]).Counts}, err))
+			continue
+		}
+		all[i].Throughput = of.Of(reply.Val())
 	}
 	return all, nil
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -55,33 +53,6 @@ func (s Store) Throughput(ctx context.Context, since time.Duration) (wakebelltyp
 	return throughputOf(fields, now, since), nil
 }
 
-// Recent asks in a pipeline for the counts of the last minutes alone, 1 to 60: a page of an
-// overview must not read those of a day. The returned function reads the answer. Known is
-// false if nothing was ever counted, as with NoCounts.
-func (s Store) Recent(ctx context.Context, pipe redis.Pipeliner, now time.Time, minutes int) func() (t wakebelltype.Throughput, known bool, err error) {
-	var names []string
-	for i := range minutes {
-		at := strconv.FormatInt(now.Unix()/60-int64(i), 10)
-		for _, kind := range "hfdn" {
-			names = append(names, at+string(kind))
-		}
-	}
-	stored, counts := pipe.HLen(ctx, s.Counts), pipe.HMGet(ctx, s.Counts, names...)
-	return func() (t wakebelltype.Throughput, known bool, err error) {
-		values, err := counts.Result()
-		if err != nil {
-			return t, false, fmt.Errorf("throughput of %q: %w", s.Name, scripts.Wrap(ctx, []string{s.Counts}, err))
-		}
-		fields := map[string]string{}
-		for i, v := range values {
-			if text, ok := v.(string); ok {
-				fields[names[i]] = text
-			}
-		}
-		return throughputOf(fields, now, time.Duration(minutes)*time.Minute), stored.Val() > 0, nil
-	}
-}
-
 // throughputOf reads the fields that tally.lua writes; it ignores others.
 func throughputOf(fields map[string]string, now time.Time, since time.Duration) wakebelltype.Throughput {
 	t := wakebelltype.Throughput{Step: time.Minute}
@@ -126,37 +97,35 @@ func throughputOf(fields map[string]string, now time.Time, since time.Duration) 
 	return t
 }
 
-// kinds are those of the fields that tally.lua writes.
-const kinds = "shfdnlmq"
-
-// RecentFields returns the fields of a hash of counts that have those of the last
-// [wakebelltype.RecentFor], by Redis's clock.
-func RecentFields(now time.Time) (fields []string) {
-	for minute := range int64(wakebelltype.RecentFor / time.Minute) {
-		for _, kind := range kinds {
-			fields = append(fields, strconv.FormatInt(now.Unix()/60-minute, 10)+string(kind))
-		}
-	}
-	return fields
+// Recent is what is asked of the counts of the last minutes, by Redis's clock.
+type Recent struct {
+	Fields  []string // of the hash
+	now     time.Time
+	minutes int
 }
 
-// RecentOf sums up the values of RecentFields at the same instant.
-func RecentOf(values []any, now time.Time) (sum wakebelltype.ThroughputCounts) {
+// RecentCounts asks for some kinds of counts, as in docs/keys.md, of the last minutes, 1 to 60.
+// A page of an overview or a check of many topics needs no more.
+func RecentCounts(now time.Time, minutes int, kinds string) Recent {
+	r := Recent{now: now, minutes: minutes}
+	for i := range minutes {
+		minute := strconv.FormatInt(now.Unix()/60-int64(i), 10)
+		for _, kind := range kinds {
+			r.Fields = append(r.Fields, minute+string(kind))
+		}
+	}
+	return r
+}
+
+// Of reads the values of the fields.
+func (r Recent) Of(values []any) wakebelltype.Throughput {
 	read := map[string]string{}
-	for i, field := range RecentFields(now) {
-		if i >= len(values) {
-			break
-		}
-		if text, ok := values[i].(string); ok {
-			read[field] = text
+	for i, v := range values[:min(len(values), len(r.Fields))] {
+		if text, ok := v.(string); ok {
+			read[r.Fields[i]] = text
 		}
 	}
-	points := throughputOf(read, now, wakebelltype.RecentFor).Points
-	sum.At = points[0].At
-	for _, p := range points {
-		sum.Add(p)
-	}
-	return sum
+	return throughputOf(read, r.now, time.Duration(r.minutes)*time.Minute)
 }
 
 // latenessText writes what is not 0 as a capital for the bucket, from A on, and the number.

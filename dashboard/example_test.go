@@ -31,6 +31,8 @@ func ExampleNew() {
 
 	mux := http.NewServeMux()
 	mux.Handle("/admin/wakebell/", d)
+	probes := &http.Server{Addr: "localhost:8081", Handler: d.HealthHandler()}
+	go func() { log.Print(probes.ListenAndServe()) }()
 	server := &http.Server{Addr: "localhost:8080", Handler: mux}
 	server.RegisterOnShutdown(d.Close)
 }

@@ -117,7 +117,7 @@ func TestRunningTimersAreShownWithTheirNode(t *testing.T) {
 	node := b.start("node", "-t", "TOPIC", "--exec", sleeper)
 	node.group()
 	line := objects(t, b.fine("ls", "-t", "TOPIC", "--running", "-o", "json"))[0]
-	require.Equal(t, "", line["node"], "it has not run for long")
+	require.Empty(t, line["node"], "it has not run for long")
 	report := `9e9 {"longest":[{"id":"x","attempt":1,"since":"2026-01-02T03:04:05Z"}]}`
 	require.NoError(t, b.rdb.HSet(t.Context(), "timers_reports:"+b.topic, "web-1/4711/k3", report).Err())
 	line = objects(t, b.fine("ls", "-t", "TOPIC", "--running", "-o", "json"))[0]

@@ -105,6 +105,7 @@ var varying = []struct {
 	{regexp.MustCompile(`[0-9]+\.[0-9]+`), "0"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9a-f]{16,}`), "ID"},
 	{regexp.MustCompile(`[0-9]+`), "0"},
+	{regexp.MustCompile(`^([A-Z]0)+$`), "A0"}, // latenesses: which buckets depends on the machine
 }
 
 // process is the name of a process at a gate, which has the name of the machine.

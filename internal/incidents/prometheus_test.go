@@ -24,6 +24,18 @@ const shortFor = "${1}3s"
 
 var forOf = regexp.MustCompile(`(?m)^( +for: )\S+$`)
 
+// shortAge replaces the age from which a handler counts as stuck.
+const shortAge = "${1}15"
+
+var ageOf = regexp.MustCompile(`(wakebell_handler_oldest_age_seconds\) > )900`)
+
+// hastened returns rules that fire without the patience of those that are deployed.
+func hastened(t *testing.T, rules []byte) []byte {
+	t.Helper()
+	require.True(t, forOf.Match(rules) && ageOf.Match(rules))
+	return ageOf.ReplaceAll(forOf.ReplaceAll(rules, []byte(shortFor)), []byte(shortAge))
+}
+
 // prometheus is a real Prometheus with the alerts of deploy/prometheus.
 type prometheus struct{ address, targets string }
 
@@ -38,7 +50,7 @@ func startPrometheus(t *testing.T) prometheus {
 	in, p := t.TempDir(), prometheus{address: redistest.Address(t)}
 	p.targets = filepath.Join(in, "targets")
 	require.NoError(t, os.Mkdir(p.targets, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(in, "alerts.yaml"), forOf.ReplaceAll(rules, []byte(shortFor)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(in, "alerts.yaml"), hastened(t, rules), 0o600))
 	config := filepath.Join(in, "prometheus.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
 		"rule_files: [alerts.yaml]\nscrape_configs: [{job_name: wakebell, file_sd_configs: [{files: [targets/*.json], refresh_interval: 1s}]}]\n"), 0o600))

@@ -108,7 +108,7 @@ var table = []incident{
 	{
 		name:   "queue-unattended",
 		strike: func(w *world) { w.must("queue", "publish", "--queue", "jobs", "--text", "a") },
-		path:   "queues", page: `jobs`,
+		alerts: []string{"WakebellQueueUnattended"}, path: "queues", page: `jobs`,
 		doctor: `bad +queue +jobs: no consumer takes its 1 messages`,
 		within: 3 * time.Minute,
 	},
@@ -118,14 +118,15 @@ var table = []incident{
 			w.node("-t", "stuck", "--max-concurrent", "1", "--exec", "sleep 3600")
 			w.late("stuck", 2)
 		},
-		alerts: []string{"WakebellTimersLate"}, page: `class="late"`,
-		doctor:  `warn +progress +stuck: stuck: 1 timers are due, .* none of the 1 that run has ended for`,
-		explain: []string{"explain", "stuck", "late-2"}, says: `1 run on 1 node`,
+		alerts: []string{"WakebellHandlerStuck", "WakebellTimersLate"}, page: `class="late"`,
+		doctor:  `warn +progress +stuck: stuck: 1 timers are due, .* 1 handlers run, the first, of late-[12] on `,
+		explain: []string{"ls", "-t", "stuck", "--running"}, says: `late-[12] +running .*/\d+`,
 		within: 5 * time.Minute,
 	},
 	{
 		name:    "memory-full",
 		strike:  func(w *world) { w.redisCommand("CONFIG", "SET", "maxmemory", "1mb") },
+		alerts:  []string{"WakebellMemoryFull"},
 		doctor:  `bad +memory +.* of 1.0 MiB used`,
 		explain: []string{"schedule", "-t", "mail"}, says: `(?i)memory`,
 		within: time.Minute,
@@ -146,6 +147,7 @@ var table = []incident{
 			w.late("failing", 10)
 			w.node("-t", "failing", "--breaker", "0.5", "--breaker-deliveries", "3", "--breaker-open-for", "1h", "--retry-initial", "1h", "--exec", "echo refused >&2; exit 1")
 		},
+		alerts:  []string{"WakebellBreakerOpen"},
 		doctor:  `warn +progress +failing: .*the circuit breaker of .* is open`,
 		explain: []string{"explain", "failing", "late-10"}, says: `circuit breakers`,
 		within: time.Minute,

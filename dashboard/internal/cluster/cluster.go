@@ -14,9 +14,12 @@ import (
 const (
 	// MaxTopics bounds the topics of a value.
 	MaxTopics = 10_000
-	// Worst bounds the lists, but for MostDead of Dead.
-	Worst, MostDead = 10, 50
-	atOnce          = 500 // topics of a call
+	// Worst bounds the lists.
+	Worst = 10
+	// MostDead bounds the list Dead.
+	MostDead = 50
+
+	atOnce = 500 // topics of a call
 )
 
 // Counts are the overviews of all topics and their sums. Pages share a value: they must not

@@ -159,8 +159,10 @@ type timerList struct {
 }
 
 func newTimerList(a *cli.App, limit int, running bool) timerList {
-	columns := []output.Column{output.Text("ID"), output.Short("STATE").StyledBy(stateStyle), output.Short("DUE"),
-		output.Short("ACTIVATION").AsMinor(), output.Numeric("ATTEMPTS").AsMinor(), output.Numeric("FAILURES").AsMinor()}
+	columns := []output.Column{
+		output.Text("ID"), output.Short("STATE").StyledBy(stateStyle), output.Short("DUE"),
+		output.Short("ACTIVATION").AsMinor(), output.Numeric("ATTEMPTS").AsMinor(), output.Numeric("FAILURES").AsMinor(),
+	}
 	if running {
 		columns = append(columns, output.Short("SINCE"), output.Text("NODE"))
 	}

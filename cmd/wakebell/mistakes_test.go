@@ -196,7 +196,7 @@ func TestCommandsHaveJSON(t *testing.T) {
 	t.Parallel()
 	without := []string{
 		"node", "beat", "dash", "demo", "bench", "man", "config check", "config print", "config schema", "health", "rights",
-		"schedules export", "topics export",
+		"schedules export", "topics export", "embedded export",
 	}
 	for name, cmd := range clitest.Leaves(newRoot(&cli.App{})) {
 		require.Equal(t, !slices.Contains(without, name), cmd.Flags().Lookup("output") != nil, name)

@@ -22,7 +22,9 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "embedded",
 		Short: "Check and save the directory of an embedded store",
-		Args:  cli.NoArgs,
+		Example: `  wakebell embedded check /var/lib/wakebell
+  wakebell embedded export /var/lib/wakebell --to /var/lib/wakebell-saved`,
+		Args: cli.NoArgs,
 	}
 	cmd.AddCommand(checkCommand(a), exportCommand(a))
 	return cmd

@@ -56,6 +56,8 @@ func about(t testing.TB, m protoreflect.MessageDescriptor, name string) proto.Me
 		r.Schedules = []*messages.Recurring{{Name: name, Topic: name}}
 	case *messages.GetOverviewsRequest:
 		r.Topics = []string{name}
+	case *messages.AskNodesRequest:
+		r.Topics = []string{name}
 	case *messages.ListTopicsRequest:
 		r.Discover = false
 	}

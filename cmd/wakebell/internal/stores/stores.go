@@ -22,6 +22,8 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "embedded",
 		Short: "Check and save the directory of an embedded store",
+		Long: `Looks at a directory that --redis embedded:DIR has written, while no process uses it:
+check says whether all of it can be read, and export saves what can.`,
 		Example: `  wakebell embedded check /var/lib/wakebell
   wakebell embedded export /var/lib/wakebell --to /var/lib/wakebell-saved`,
 		Args: cli.NoArgs,

@@ -96,7 +96,7 @@ func (d *Dashboard) templateFuncs() template.FuncMap {
 			return ofInteger(n, func(n int64) string { return show.Things(n, one) })
 		},
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "unattended": attended.Waits, "overdue": overdue, "open": openBreakers, "rate": rate,
+		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "unattended": attended.Waits, "overdue": overdue, "open": openBreakers, "rate": rate, "late": ranked.Late,
 		"only": func(problems bool) string { return map[bool]string{true: "problems"}[problems] },
 		"add":  func(a, b int) int { return a + b },
 	}

@@ -21,7 +21,7 @@ func Orders() []string { return []string{"name", "due", "oldest", "late", "dead"
 var keys = map[string]func(wakebelltype.Overview) float64{
 	"due":    func(o wakebelltype.Overview) float64 { return float64(o.Stats.Due) },
 	"oldest": func(o wakebelltype.Overview) float64 { return o.Stats.Lag.Seconds() },
-	"late":   func(o wakebelltype.Overview) float64 { return o.Recent.MeanLateness().Seconds() },
+	"late":   func(o wakebelltype.Overview) float64 { return Late(o).Seconds() },
 	"dead":   func(o wakebelltype.Overview) float64 { return float64(o.Stats.Dead) },
 	"rate":   Rate,
 }
@@ -41,6 +41,10 @@ func Sort(topics []wakebelltype.Overview, order string) {
 		return strings.Compare(a.Topic, b.Topic)
 	})
 }
+
+// Late returns how late 99 % of the timers of a topic began at most that began in the last
+// [wakebelltype.RecentFor]. A mean would say little: one timer of long ago makes it years.
+func Late(o wakebelltype.Overview) time.Duration { return o.Recent.LatenessQuantile(0.99) }
 
 // Rate returns how many attempts of a topic ended in a minute, in the last
 // [wakebelltype.RecentFor].

@@ -39,9 +39,9 @@ node (over a minute, unattended in JSON); the others are listed. A second table 
 Wakebell published to or handled, if there are any.
 
 --sort orders the topics by the number of due timers, by how long the first of them
-waits (oldest), by how late timers began (late) and how many attempts ended (rate)
-in the last 10 minutes, or by dead letters, the largest first. --only problems
-leaves out topics that can be read, have lost no data, no dead letters, no open
+waits (oldest), by how late 99 % of timers began at most (late) and how many
+attempts ended (rate) in the last 10 minutes, or by dead letters, the largest
+first. --only problems leaves out topics that can be read, have lost no data, no dead letters, no open
 circuit breaker, and no timer that has been due for over a minute. Both read all
 topics before they print the first.
 
@@ -206,7 +206,7 @@ type topicLine struct {
 	Fault    string         `json:"fault"`
 
 	OldestDueS float64 `json:"oldest_due_s"`
-	LateMS     float64 `json:"late_ms"` // mean of the last 10 minutes
+	LateMS     float64 `json:"late_ms"` // the 99th percentile of the last 10 minutes
 	Rate       float64 `json:"rate"`    // attempts that ended in a minute, in the last 10
 	Problem    string  `json:"problem"`
 }
@@ -271,7 +271,7 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 	t := topicLine{
 		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead, Shards: o.Shards,
 		Division: append([]string{}, o.Division...), Reports: reportLines(o.Reports), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: faultOf(o),
-		Unattended: attended.Waits(o), OldestDueS: output.Rounded(o.Stats.Lag.Seconds()), LateMS: output.Millis(o.Recent.MeanLateness()),
+		Unattended: attended.Waits(o), OldestDueS: output.Rounded(o.Stats.Lag.Seconds()), LateMS: output.Millis(ranked.Late(o)),
 		Rate: output.Rounded(ranked.Rate(o)), Problem: ranked.Problem(o),
 	}
 	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read

@@ -42,7 +42,12 @@ var (
 	broken = redis.NewScript("return redis.error_reply('STALE 5')")
 )
 
-func batchedRunner(rdb *redis.Client) (Runner, *pipelines) {
+// batchedRunner returns a runner on a server that knows the scripts, and counts its pipelines.
+func batchedRunner(t *testing.T, rdb *redis.Client) (Runner, *pipelines) {
+	t.Helper()
+	for _, script := range []*redis.Script{echo, broken} {
+		require.NoError(t, script.Load(t.Context(), rdb).Err())
+	}
 	n := &pipelines{}
 	rdb.AddHook(n)
 	return Runner{RDB: rdb, Batcher: NewBatcher()}, n
@@ -54,7 +59,7 @@ func TestScriptsOfManyTopicsSharePipeline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		r, n := batchedRunner(rdb)
+		r, n := batchedRunner(t, rdb)
 		callers := make([]Caller, 3*minCallers)
 		call := func(which []Caller, alone bool) time.Duration {
 			began := time.Now()
@@ -99,7 +104,7 @@ func TestScriptsOfManyTopicsSharePipeline(t *testing.T) {
 // does not know.
 func TestEachScriptOfPipelineIsJudgedAlone(t *testing.T) {
 	t.Parallel()
-	r, n := batchedRunner(redistest.Start(t).Client(t))
+	r, n := batchedRunner(t, redistest.Start(t).Client(t))
 	var all []*batched
 	for i := range maxBatch + 5 {
 		script := echo
@@ -125,7 +130,7 @@ func TestEachScriptOfPipelineIsJudgedAlone(t *testing.T) {
 // are sent together when one of those ends, and that a caller may give up.
 func TestSchedulesSharePipeline(t *testing.T) {
 	t.Parallel()
-	r, n := batchedRunner(redistest.Shared(t))
+	r, n := batchedRunner(t, redistest.Shared(t))
 	for range maxConcurrent {
 		require.Nil(t, r.Batcher.begin("", echo, nil, nil))
 	}
@@ -171,7 +176,7 @@ func TestSchedulesSharePipeline(t *testing.T) {
 func TestLostConnectionFailsEachScriptOfItsPipeline(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r, _ := batchedRunner(server.Client(t, func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 }))
+	r, _ := batchedRunner(t, server.Client(t, func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 }))
 	require.NoError(t, server.Close())
 	all := []*batched{newBatched(echo, []string{"k"}, nil), newBatched(echo, []string{"k"}, nil)}
 	r.sendAll(t.Context(), all)

@@ -1,6 +1,8 @@
 package remote_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -43,7 +45,8 @@ func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 		require.NotContains(t, err.Error(), s.Addr, "%T", err)
 		require.NotContains(t, err.Error(), "dial tcp")
 	}
-	require.ErrorIs(t, session, wakebell.ErrUnavailable)
+	// A read is repeated until its time is over, which the gateway or the store notices first.
+	require.True(t, errors.Is(session, wakebell.ErrUnavailable) || errors.Is(session, context.DeadlineExceeded), "%v", session)
 	eventually(t, func() bool { return len(log.with("a peer's request failed")) > 0 })
 
 	found, err := c.Diagnose(t.Context(), "topic")

@@ -26,7 +26,7 @@ func (s *site) many() {
 		drafts = append(drafts, wakebell.NewTopic[string](fmt.Sprintf("topic-%03d", i)).Draft("x", wakebell.ID("later"), wakebell.In(time.Hour)))
 	}
 	for i := range 3 {
-		drafts = append(drafts, wakebell.NewTopic[string]("topic-128").Draft("x", wakebell.ID(fmt.Sprint("due-", i)), wakebell.In(0)))
+		drafts = append(drafts, wakebell.NewTopic[string]("topic-128").Draft("x", wakebell.ID(fmt.Sprint("due-", i)), wakebell.At(time.Now().Add(-time.Second))))
 	}
 	drafts = append(drafts, wakebell.NewTopic[string]("topic-129").Draft("x", wakebell.ID("only-here"), wakebell.In(0)))
 	_, err := s.client.Schedule(s.t.Context(), drafts...)

@@ -9,6 +9,7 @@ import (
 // not asked for.
 type incident struct {
 	name    string
+	title   string // of its row in docs/operations.md
 	strike  func(*world)
 	alerts  []string      // that fire
 	path    string        // of the page; empty: the overview
@@ -29,11 +30,14 @@ func (w *world) late(topic string, n int, args ...string) {
 	}
 }
 
+// inSuite is the incident that the suite produces too. It needs no time of its own.
+const inSuite = "paused"
+
 // table has the incidents. The bounds on the times are for a machine that runs several of
 // them at once.
 var table = []incident{
 	{
-		name: "total-silence", // all nodes and beats die at once
+		name: "total-silence", title: "all nodes and beats die", // all nodes and beats die at once
 		strike: func(w *world) {
 			w.nodes[0].kill()
 			w.nodes[1].kill()
@@ -46,14 +50,14 @@ var table = []incident{
 		within: 5 * time.Minute, // Prometheus looks back so far for the series of a dead process
 	},
 	{
-		name:   "node-dead",
+		name: "node-dead", title: "a node dies",
 		strike: func(w *world) { w.nodes[0].kill() },
 		alerts: []string{"WakebellProcessDown"},
 		doctor: `good +nodes +mail: 1\n`,
 		within: time.Minute,
 	},
 	{
-		name:   "beat-dead",
+		name: "beat-dead", title: "no beat",
 		strike: func(w *world) { w.beat.kill() },
 		alerts: []string{"WakebellNoBeat", "WakebellProcessDown"},
 		page:   `Beats: none, and 1 recurring schedules`,
@@ -61,7 +65,7 @@ var table = []incident{
 		within: time.Minute,
 	},
 	{
-		name:   "redis-outage",
+		name: "redis-outage", title: "outage of Redis",
 		strike: func(w *world) { w.redis.Kill() },
 		alerts: []string{"WakebellRedisDown"},
 		page:   `(?i)redis[^<]*(unavailable|not reachable|does not answer|cannot be reached|refused)|503`,
@@ -69,7 +73,7 @@ var table = []incident{
 		within: 2 * time.Minute,
 	},
 	{
-		name: "hot-key", // the timers of a key wait for one that runs long
+		name: "hot-key", title: "hot key", // the timers of a key wait for one that runs long
 		strike: func(w *world) {
 			w.node("-t", "keyed", "--per-key", "1", "--max-concurrent", "10", "--exec", "sleep 600")
 			w.late("keyed", 3, "--key", "customer")
@@ -79,7 +83,7 @@ var table = []incident{
 		within: time.Minute,
 	},
 	{
-		name: "paused",
+		name: "paused", title: "paused topic",
 		strike: func(w *world) {
 			w.must("pause", "-t", "mail", "--reason", "drill", "--by", "ada")
 			w.late("mail", 1)
@@ -89,7 +93,7 @@ var table = []incident{
 		within: time.Minute,
 	},
 	{
-		name: "wrong-type", // another program wrote a key of a topic
+		name: "wrong-type", title: "key of another type", // another program wrote a key of a topic
 		strike: func(w *world) {
 			w.redisCommand("SADD", "timers_topics", "broken")
 			w.redisCommand("SET", "timers_timeline:broken", "text")
@@ -99,24 +103,23 @@ var table = []incident{
 		within: time.Minute,
 	},
 	{
-		name:   "topic-without-node",
+		name: "topic-without-node", title: "topic without nodes",
 		strike: func(w *world) { w.late("alone", 2) },
 		alerts: []string{"WakebellTopicWithoutNode", "WakebellTimersLate"}, page: `topic with due timers and no node`,
 		doctor: `bad +nodes +alone: none, and 2 timers are due`, explain: []string{"explain", "alone", "late-1"}, says: `no node handles its topic`,
 		within: time.Minute,
 	},
 	{
-		name:   "queue-unattended",
+		name: "queue-unattended", title: "queue without consumers",
 		strike: func(w *world) { w.must("queue", "publish", "--queue", "jobs", "--text", "a") },
 		alerts: []string{"WakebellQueueUnattended"}, path: "queues", page: `jobs`,
 		doctor: `bad +queue +jobs: no consumer takes its 1 messages`,
 		within: 3 * time.Minute,
 	},
 	{
-		name: "stuck-handler",
+		name: "stuck-handler", title: "stuck handler",
 		strike: func(w *world) {
-			p := w.node("-t", "stuck", "--max-concurrent", "1", "--exec", "sleep 3600")
-			w.prom.scrape(w.T, p.metrics)
+			w.node("-t", "stuck", "--max-concurrent", "1", "--exec", "sleep 3600")
 			w.late("stuck", 2)
 		},
 		alerts: []string{"WakebellHandlerStuck", "WakebellTimersLate"}, page: `class="late"`,
@@ -125,14 +128,14 @@ var table = []incident{
 		within: 5 * time.Minute,
 	},
 	{
-		name:    "memory-full",
+		name: "memory-full", title: "memory full",
 		strike:  func(w *world) { w.redisCommand("CONFIG", "SET", "maxmemory", "1mb") },
 		doctor:  `bad +memory +.* of 1.0 MiB used`,
 		explain: []string{"schedule", "-t", "mail"}, says: `(?i)memory`,
 		within: time.Minute,
 	},
 	{
-		name: "slow-handler", // more is due than the handlers take
+		name: "slow-handler", title: "slow handler", // more is due than the handlers take
 		strike: func(w *world) {
 			w.late("slow", 20)
 			w.node("-t", "slow", "--max-concurrent", "1", "--exec", "sleep 6")
@@ -142,11 +145,10 @@ var table = []incident{
 		within: time.Minute,
 	},
 	{
-		name: "breaker-open",
+		name: "breaker-open", title: "open breaker",
 		strike: func(w *world) {
 			w.late("failing", 10)
-			p := w.node("-t", "failing", "--breaker", "0.5", "--breaker-deliveries", "3", "--breaker-open-for", "1h", "--retry-initial", "1h", "--exec", "echo refused >&2; exit 1")
-			w.prom.scrape(w.T, p.metrics)
+			w.node("-t", "failing", "--breaker", "0.5", "--breaker-deliveries", "3", "--breaker-open-for", "1h", "--retry-initial", "1h", "--exec", "echo refused >&2; exit 1")
 		},
 		alerts:  []string{"WakebellBreakerOpen"},
 		doctor:  `warn +progress +failing: .*the circuit breaker of .* is open`,
@@ -154,14 +156,13 @@ var table = []incident{
 		within: time.Minute,
 	},
 	{
-		name: "dead-letters-grow",
+		name: "dead-letters-grow", title: "dead letters grow",
 		strike: func(w *world) {
 			p := w.node("-t", "rejected", "--max-attempts", "1", "--exec", "exit 1")
-			w.prom.scrape(w.T, p.metrics)
-			w.await("the node is scraped", startLimit, func() bool { return w.prom.value(w.T, `up{instance="`+p.metrics+`"}`) == "1" })
+			w.await("the node is scraped", startLimit, func() bool { return len(w.prom.Query(`up{instance="`+p.metrics+`"} == 1`)) > 0 })
 			for range 3 { // an increase is seen between two scrapes
 				w.must("schedule", "-t", "rejected", "--count", "5")
-				w.await("it is counted", startLimit, func() bool { return w.prom.value(w.T, "sum(wakebell_dead_letters_added_total) > 0") != "" })
+				w.await("it is counted", startLimit, func() bool { return len(w.prom.Query("sum(wakebell_dead_letters_added_total) > 0")) > 0 })
 			}
 		},
 		alerts: []string{"WakebellDeadLettersGrow"}, page: `15 dead letters`,
@@ -169,7 +170,7 @@ var table = []incident{
 		within: 2 * time.Minute,
 	},
 	{
-		name:   "settings-differ",
+		name: "settings-differ", title: "nodes differ",
 		strike: func(w *world) { w.node("-t", "mail", "--max-concurrent", "9", "--exec", "exit 0") },
 		doctor: `warn +settings +mail: differ: max_concurrent 5 \(2 nodes\), 9 \(1 nodes\)`,
 		within: time.Minute,

@@ -1,7 +1,6 @@
 package incidents
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/internal/promtest"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -38,20 +38,20 @@ type world struct {
 	nodes []*process // of the topic mail
 	beat  *process
 	dash  string // address of the dashboard
-	prom  prometheus
+	prom  *promtest.Server
 }
 
 // process is a running program.
 type process struct {
 	cmd     *exec.Cmd
 	metrics string // address
-	output  *lockedBuffer
+	output  *redistest.Output
 }
 
 // newWorld starts two nodes for the topic mail, a beat with a schedule, a dashboard and a
 // Prometheus, and waits until no alert is active.
 func newWorld(t *testing.T, path string) *world {
-	w := &world{T: t, path: path, redis: redistest.Start(t, "--appendonly", "yes")}
+	w := &world{T: t, path: path, redis: redistest.Start(t, "--appendonly", "yes"), prom: promtest.Start(t, hastened(t))}
 	w.must("schedules", "put", "hourly", "-t", "mail", "--every", "1h")
 	w.must("schedule", "-t", "mail", "--id", "later", "--in", "2h")
 	for range 2 {
@@ -60,13 +60,8 @@ func newWorld(t *testing.T, path string) *world {
 	w.beat = w.measured("beat")
 	w.dash = redistest.Address(t)
 	w.start("dash", "--listen", w.dash)
-	w.prom = startPrometheus(t)
-	for _, p := range append(w.nodes, w.beat) {
-		w.prom.scrape(t, p.metrics)
-	}
-	w.prom.begin(t)
 	w.await("no alert is active, and all is scraped", startLimit, func() bool {
-		return w.prom.value(t, `sum(up)`) == "3" && w.prom.value(t, "max(wakebell_beats)") == "1" && len(w.prom.alerts(t)) == 0
+		return len(w.prom.Query("sum(up) == 3")) > 0 && len(w.prom.Query("max(wakebell_beats) == 1")) > 0 && len(w.prom.Alerts()) == 0
 	})
 	return w
 }
@@ -76,10 +71,12 @@ func (w *world) node(args ...string) *process {
 	return w.measured(append([]string{"node"}, args...)...)
 }
 
+// measured starts the program with metrics, which the Prometheus scrapes.
 func (w *world) measured(args ...string) *process {
 	address := redistest.Address(w)
 	p := w.start(append(args, "--metrics", address)...)
 	p.metrics = address
+	w.prom.Scrape(address)
 	return p
 }
 
@@ -92,7 +89,7 @@ func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 // start starts the program. The end of the test kills it.
 func (w *world) start(args ...string) *process {
 	w.Helper()
-	p := &process{cmd: w.command(context.Background(), args...), output: &lockedBuffer{}}
+	p := &process{cmd: w.command(context.Background(), args...), output: &redistest.Output{}}
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	require.NoError(w, p.cmd.Start())
 	w.Cleanup(func() {
@@ -166,21 +163,3 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	return path, nil
 })
-
-// lockedBuffer is what a process writes.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}

@@ -36,7 +36,7 @@ var (
 // process is a redis-server process. A server that is restarted has another one.
 type process struct {
 	cmd    *exec.Cmd
-	output *tail
+	output *Output
 	done   chan struct{} // closed when the process has ended and is reaped
 }
 
@@ -55,7 +55,7 @@ func launch(port int, dir string, argv []string) (*process, error) {
 	if err != nil {
 		return nil, errMissing
 	}
-	p := &process{cmd: exec.Command(path, argv...), output: &tail{}, done: make(chan struct{})}
+	p := &process{cmd: exec.Command(path, argv...), output: &Output{}, done: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	p.cmd.SysProcAttr = ChildAttr()
@@ -175,13 +175,13 @@ func address(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
-// tail is a writer that keeps the last outputLimit bytes.
-type tail struct {
+// Output is what a process writes: the last 64 KiB. It may be read meanwhile.
+type Output struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
-func (w *tail) Write(p []byte) (int, error) {
+func (w *Output) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buf = append(w.buf, p...)
@@ -191,7 +191,7 @@ func (w *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *tail) String() string {
+func (w *Output) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return string(w.buf)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/promtest"
 )
 
 const root = "../../../../"
@@ -21,7 +23,8 @@ const root = "../../../../"
 func TestPrometheusScrapesWhatPageSays(t *testing.T) {
 	began := time.Now()
 	n := startNode(t)
-	p := startPrometheus(t, n.metrics)
+	p := promtest.Start(t, nil)
+	p.Scrape(n.metrics)
 	n.loop(t)
 	n.incidents(t)
 	n.outage(t)
@@ -32,7 +35,7 @@ func TestPrometheusScrapesWhatPageSays(t *testing.T) {
 		}
 	}
 	for _, panel := range panels(t) {
-		require.Eventually(t, func() bool { return len(p.query(t, panel.expression)) > 0 }, patience, 200*time.Millisecond,
+		require.Eventually(t, func() bool { return len(p.Query(panel.expression)) > 0 }, patience, 200*time.Millisecond,
 			"%s: %s", panel.name, panel.expression)
 	}
 }
@@ -84,7 +87,7 @@ var seldomSet = []string{
 	"wakebell_concurrency_limit", "wakebell_division_role", "wakebell_orphans_held",
 }
 
-func (m metricRow) check(t *testing.T, p prometheus) {
+func (m metricRow) check(t *testing.T, p *promtest.Server) {
 	t.Helper()
 	if slices.Contains(neverCounted, m.name) || slices.Contains(seldomSet, m.name) {
 		return
@@ -102,9 +105,9 @@ func (m metricRow) check(t *testing.T, p prometheus) {
 	if m.kind != "gauge" && m.name != "wakebell_redis_clock_steps_total" { // it cannot set the clock of Redis
 		condition += " > 0"
 	}
-	require.Eventually(t, func() bool { return len(p.query(t, condition)) > 0 }, patience, 200*time.Millisecond, condition)
-	require.Equal(t, m.kind, p.kinds(t)[m.name], m.name)
-	for _, labels := range p.series(t, series) {
+	require.Eventually(t, func() bool { return len(p.Query(condition)) > 0 }, patience, 200*time.Millisecond, condition)
+	require.Equal(t, m.kind, p.Kinds()[m.name], m.name)
+	for _, labels := range p.Series(series) {
 		var names []string
 		for name := range labels {
 			if !slices.Contains([]string{"__name__", "instance", "job"}, name) && !slices.Contains(m.optional, name) {

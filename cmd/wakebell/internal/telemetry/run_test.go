@@ -39,7 +39,11 @@ var (
 	quiet     = slog.New(slog.DiscardHandler)
 )
 
-const secret = "a-secret-of-sixteen-bytes"
+const (
+	secret = "a-secret-of-sixteen-bytes"
+	// patience bounds the waits for other processes.
+	patience = 60 * time.Second
+)
 
 // node is a served System whose metrics are served, and clients of it.
 type node struct {

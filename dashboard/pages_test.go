@@ -82,7 +82,7 @@ func TestPagesShowWhatHappened(t *testing.T) {
 	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
 	require.Contains(t, page, `class="c-failed"`)
 	require.Contains(t, page, "Lateness of the last 6 hours")
-	require.Contains(t, page, `class="c-worst"`)
+	require.Contains(t, page, `class="c-p99"`)
 	for _, params := range [][]string{{"topic", "name", "invoices"}, {""}} {
 		day := s.get(params[0], append(params[1:], "range", "24h")...)
 		require.Contains(t, day, "Last 24 hours: 2 handled, 1 failed, 0 dead")

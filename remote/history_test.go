@@ -123,6 +123,24 @@ func TestRecentCountsAndAnswersOfNodesOverNetwork(t *testing.T) {
 	require.Equal(t, topic.Name(), answers[0].Topic)
 }
 
+// TestReportsOfNodesOverNetwork compares what nodes have reported of a topic, read from Redis
+// and through a node.
+func TestReportsOfNodesOverNetwork(t *testing.T) {
+	t.Parallel()
+	n := serve(t, remote.Config{})
+	name := redistest.Name(t)
+	report := `9e9 {"breaker":"open","breaker_reason":"no route","longest":[{"id":"x","attempt":2,"since":"2026-01-02T03:04:05.000006Z"}]}`
+	require.NoError(t, redistest.Shared(t).HSet(t.Context(), "timers_reports:"+name, "web-1/4711/k3", report).Err())
+	here, err := n.Client().Overview(t.Context(), name)
+	require.NoError(t, err)
+	run, found := here[0].Run("x")
+	require.True(t, found)
+	require.Equal(t, "web-1/4711/k3", run.Node)
+	elsewhere, err := dial(t, n).Overview(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, here[0].Reports, elsewhere[0].Reports)
+}
+
 // TestHistoryAndThroughputOfQueueOverNetwork does the same for a queue.
 func TestHistoryAndThroughputOfQueueOverNetwork(t *testing.T) {
 	t.Parallel()

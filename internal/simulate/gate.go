@@ -198,6 +198,6 @@ func (g *guest) crash(again time.Duration) {
 	g.sim.turns.crashed(g)
 	g.life++
 	number := g.number
-	*g = guest{sim: g.sim, number: number, store: g.store, life: g.life, down: true, floor: 0, name: "g" + strconv.Itoa(number) + "." + strconv.Itoa(g.life)}
+	*g = guest{sim: g.sim, number: number, store: g.store, life: g.life, down: true, name: "g" + strconv.Itoa(number) + "." + strconv.Itoa(g.life)}
 	g.sim.after(again, func() { g.down = false })
 }

@@ -129,7 +129,7 @@ func NewLate(t wakebelltype.Throughput) Late {
 		for _, part := range []struct {
 			name string
 			d    time.Duration
-		}{{"worst", p99}, {"mean", median}} {
+		}{{"p99", p99}, {"median", median}} {
 			height := min(100, max(2, 100*scale(part.d)/scale(highest)))
 			c.Parts = append(c.Parts, Part{part.name, text(float64(i) * width), text(100 - height), text(width * 0.8), text(height)})
 		}
@@ -155,7 +155,7 @@ func NewAhead(f forecast.Forecast) (p Plot, runs int64) {
 	for i, b := range f.Bars {
 		p.Parts = append(p.Parts, stack(i, width, most, []part{{"handled", b.Timers}, {"runs", b.Runs}})...)
 		p.Columns = append(p.Columns, column(i, width, b.At, 24*time.Hour/time.Duration(len(f.Bars)),
-			fmt.Sprintf("%s timers, %s runs of recurring schedules", show.Count(b.Timers), show.Count(b.Runs))))
+			fmt.Sprintf("%s, %s of recurring schedules", show.Things(b.Timers, "timer"), show.Things(b.Runs, "run"))))
 	}
 	return p, runs
 }

@@ -76,7 +76,7 @@ func TestForecastHasAxesAndValues(t *testing.T) {
 	plot, runs := NewAhead(forecast.Forecast{Total: 7, Bars: []forecast.Bar{{At: began, Timers: 4, Runs: 1}, {At: began.Add(12 * time.Hour), Timers: 2}}})
 	require.EqualValues(t, 1, runs)
 	require.Equal(t, Axes{"5", "2", "now", "in 12 h", "in 24 h"}, plot.Axes)
-	require.Equal(t, "Nov 27 10:00–22:00 UTC: 4 timers, 1 runs of recurring schedules", plot.Columns[0].Title)
+	require.Equal(t, "Nov 27 10:00–22:00 UTC: 4 timers, 1 run of recurring schedules", plot.Columns[0].Title)
 	none, _ := NewAhead(forecast.Forecast{})
 	require.Empty(t, none.Parts)
 }

@@ -329,3 +329,19 @@ func TestTurnsAreMeasured(t *testing.T) {
 		require.Equal(t, map[string]float64{"door": 1}, c.values(t, "wakebell.gate.handovers", gateName))
 	})
 }
+
+func TestBacklogOfShardsIsAdded(t *testing.T) {
+	t.Parallel()
+	b := Backlog{Topic: "t", Due: 1, Pending: 5, Dead: 1, Parked: 1, Running: 2, Retrying: 1, OldestDue: time.Second, Nodes: 2, Ahead: []int64{1, 2, 3}}
+	shard := Backlog{Due: 2, Pending: 6, Dead: 2, Parked: 3, Running: 1, Retrying: 4, Paused: true, OldestDue: time.Minute, Nodes: 1, Ahead: []int64{10, 20, 30}}
+	sum := b
+	sum.Add(shard)
+	require.Equal(t, Backlog{
+		Topic: "t", Due: 3, Pending: 11, Dead: 3, Parked: 4, Running: 3, Retrying: 5, Paused: true, OldestDue: time.Minute, Nodes: 2, Ahead: []int64{11, 22, 33},
+	}, sum)
+	require.Equal(t, []int64{1, 2, 3}, b.Ahead, "the first is not changed")
+	sum.Add(Backlog{Unreadable: true, Fault: "wrong_type"})
+	require.Equal(t, Backlog{Topic: "t", Unreadable: true, Fault: "wrong_type"}, sum)
+	sum.Add(shard)
+	require.True(t, sum.Unreadable, "nothing is known of a topic of which a shard cannot be read")
+}

@@ -303,3 +303,29 @@ func TestCountsMoveInPages(t *testing.T) {
 	}
 	require.EqualValues(t, counts, sum)
 }
+
+// TestLatenessesMoveAndAddUp has latenesses of the same minute in both topics that meet.
+func TestLatenessesMoveAndAddUp(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	ctx, keys := t.Context(), f.timers.Keys()
+	f.schedule(t, timers.Entry{ID: "a"}) // a topic that is used
+	count := func(name string, call uint64, l wakebelltype.Latenesses) {
+		require.NoError(t, f.timers.WriteCounts(ctx, name, "me", call, wakebelltype.ThroughputCounts{Started: 1, Latenesses: l}))
+	}
+	count(f.topic, 1, wakebelltype.Latenesses{2, 25: 7})
+	l := f.startMoving(t, 2)
+	for i, name := range l.Names(f.topic) {
+		count(name, uint64(2+i), wakebelltype.Latenesses{1, 3: 1})
+	}
+	require.NoError(t, f.toShards(f.topic, l).moveCounts(ctx, f.topic))
+	require.Zero(t, f.timers.RDB.Exists(ctx, keys.Of(f.topic).Counts).Val())
+	var sum wakebelltype.ThroughputCounts
+	found, err := f.Throughput(ctx, f.topic, time.Hour)
+	require.NoError(t, err)
+	for _, p := range found.Points {
+		sum.Add(p)
+	}
+	require.Equal(t, wakebelltype.Latenesses{4, 3: 2, 25: 7}, sum.Latenesses)
+	require.EqualValues(t, 3, sum.Started)
+}

@@ -79,7 +79,7 @@ func newBeat(s *sim, number int, options *redis.Options) *beat {
 func (b *beat) start() {
 	b.down = false
 	b.engine = firing.New(firing.Config{
-		Store: b.store, Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
+		Store: b.store, Log: slog.New(slog.DiscardHandler), MaxInterval: 5 * time.Minute,
 		Maker: firing.Maker{Store: b.store, Limit: 1 << 20},
 	})
 	b.hint()

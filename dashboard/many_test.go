@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // many stores a timer on each of 130 topics, and more on the last ones.
@@ -156,4 +158,25 @@ func TestListedQueuesAreShown(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "dead letters of queues") }, time.Minute, 100*time.Millisecond)
 	require.Contains(t, s.get("queues"), ">mails</a>")
 	require.NoError(t, sys.Stop())
+}
+
+// few fails where more topics are read than a page of the table shows.
+type few struct {
+	*wakebell.Client
+	t *testing.T
+}
+
+func (f few) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
+	assert.LessOrEqual(f.t, len(topics), 50)
+	return f.Client.Overview(ctx, topics...)
+}
+
+func TestTableByNameReadsShownTopicsOnly(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.many()
+	s.serve(dashboard.Operators{Timers: few{s.client, t}})
+	require.Len(t, order(s.get("topics")), 50)
+	require.Len(t, order(s.get("topics", "from", "100")), 30)
+	require.Len(t, order(s.get("topics", "q", "topic-12")), 10)
 }

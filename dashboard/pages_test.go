@@ -84,14 +84,17 @@ func TestPagesShowWhatHappened(t *testing.T) {
 	require.Contains(t, page, "Lateness of the last 6 hours")
 	require.Contains(t, page, `class="c-p99"`)
 	for _, params := range [][]string{{"topic", "name", "invoices"}, {""}} {
-		day := s.get(params[0], append(params[1:], "range", "24h")...)
-		require.Contains(t, day, "Last 24 hours: 2 handled, 1 failed, 0 dead")
+		day := ""
+		require.Eventually(t, func() bool { // the overview reads charts meanwhile
+			day = s.get(params[0], append(params[1:], "range", "24h")...)
+			return strings.Contains(day, "Last 24 hours: 2 handled, 1 failed, 0 dead")
+		}, time.Minute, 100*time.Millisecond)
 		require.Contains(t, day, "UTC: 2 handled, 1 failed, 0 dead, 3 scheduled</title>", "the values of a bar")
 		require.Contains(t, day, "<span>1 d ago</span>", "an axis")
 		require.Regexp(t, `<a href="[^"]*range=30d[^"]*">30d</a>`, day)
 	}
 	require.Contains(t, s.get("topics"), chart)
-	require.Contains(t, s.get(""), "3 scheduled")
+	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "3 scheduled") }, time.Minute, 100*time.Millisecond)
 	page = s.get("timer", "topic", "invoices", "id", "inv-1")
 	require.Contains(t, page, "no longer stored")
 	require.Contains(t, page, "acked")

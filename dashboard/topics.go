@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/cluster"
+	"github.com/wakebell/wakebell/dashboard/internal/fan"
 	"github.com/wakebell/wakebell/internal/ranked"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -181,12 +183,12 @@ type column struct {
 
 // topicsPage sorts and filters by the shared totals, and reads the topics that it shows anew.
 func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
-	data := topicsData{Search: r.get("q"), Sort: cmp.Or(r.get("sort"), "name"), Problems: r.get("only") == "problems", Charts: map[string]chartData{}}
+	data := topicsData{Search: r.get("q"), Sort: cmp.Or(r.get("sort"), "name"), Problems: r.get("only") == "problems"}
 	if !ranked.Known(data.Sort) {
 		return page{}, fmt.Errorf("%w: sort: %q, want one of %s", wakebell.ErrInvalid, data.Sort, strings.Join(ranked.Orders(), ", "))
 	}
 	from, _ := strconv.Atoi(r.get("from")) // a broken one is the first page
-	t, reading, err := d.totalsFor(ctx, r, data.Sort == "name" && !data.Problems)
+	names, counts, err := d.tabled(ctx, r, &data)
 	if err != nil {
 		return page{}, err
 	}
@@ -195,58 +197,80 @@ func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
 		only, other = "problems", ""
 	}
 	sort := strings.TrimSuffix(data.Sort, "name")
-	data.Reading, data.Lost, data.Total, data.Link = reading, t.Lost, t.Problems, d.link("topics", "q", data.Search, "sort", sort, "only", other)
-	if t.Read < t.Topics {
-		data.Cut = t.Read
-	}
+	data.Count, data.Total, data.Link = int64(len(names)), counts.Problems, d.link("topics", "q", data.Search, "sort", sort, "only", other)
 	for _, title := range []string{"Due", "Oldest", "Late", "Rate", "Dead"} {
 		order := strings.ToLower(title)
 		data.Orders = append(data.Orders, column{title, d.link("topics", "q", data.Search, "sort", order, "only", only), data.Sort == order})
 	}
-	rows := t.Select(func(name string) bool { return strings.Contains(name, data.Search) }, data.Sort, data.Problems)
-	data.Count = int64(len(rows))
-	if from = max(0, min(from, len(rows))); from > 0 {
+	if from = max(0, min(from, len(names))); from > 0 {
 		data.First = d.link("topics", "q", data.Search, "sort", sort, "only", only)
 	}
-	if rows = rows[from:]; len(rows) > topicsPage {
-		rows = rows[:topicsPage]
+	if names = names[from:]; len(names) > topicsPage {
+		names = names[:topicsPage]
 		data.Next = d.link("topics", "q", data.Search, "sort", sort, "only", only, "from", strconv.Itoa(from+topicsPage))
 	}
-	names, watch := []string{}, []string{}
-	for _, o := range rows {
-		names, watch = append(names, o.Topic), append(watch, "name", o.Topic)
+	watch := []string{}
+	for _, name := range names {
+		watch = append(watch, "name", name)
 	}
 	if data.Rows, err = d.readTopics(ctx, names); err != nil {
-		data.Rows = rows // with their age; in an outage the page has a banner
+		data.Rows, names = counts.Of(names), nil // with their age
 	}
-	if err != nil {
-		names = nil
-	}
-	for _, name := range names {
-		if past, err := d.throughput(ctx, name, pastDefault); err == nil { // otherwise the topic's page says why
-			data.Charts[name] = newChart(past)
-		}
+	if data.Charts, err = d.sparks(ctx, names); err != nil {
+		return page{}, err
 	}
 	return page{template: "topics", title: "Topics", section: "topics", live: watching("topics", watch...), data: data}, nil
 }
 
-// totalsFor returns what the table of topics sorts and filters. By name, the names suffice
-// while the totals are being read.
-func (d *Dashboard) totalsFor(ctx context.Context, r *request, byName bool) (*cluster.Counts, bool, error) {
-	t, reading, err := d.totalsSoon(ctx, r)
-	if !byName || !reading {
-		return t, reading, err
+// sparks returns the charts of the table. One that cannot be read is left out: the topic's page
+// says why.
+func (d *Dashboard) sparks(ctx context.Context, names []string) (map[string]chartData, error) {
+	var mu sync.Mutex
+	all := map[string]chartData{}
+	_, err := fan.Out(ctx, len(names), func(i int) {
+		past, err := d.throughput(ctx, names[i], pastDefault)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all[names[i]] = newChart(past)
+	})
+	return all, err
+}
+
+// tabled returns the names of the topics that the table has on all its pages, and the last
+// counts of all. By name, the names suffice: of thousands of topics, a page does not wait for a
+// reading of all.
+func (d *Dashboard) tabled(ctx context.Context, r *request, data *topicsData) (names []string, counts *cluster.Counts, err error) {
+	contains := func(name string) bool { return strings.Contains(name, data.Search) }
+	if data.Sort != "name" || data.Problems {
+		counts, data.Reading, err = d.totalsSoon(ctx, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if data.Lost = counts.Lost; counts.Read < counts.Topics {
+			data.Cut = counts.Read
+		}
+		return counts.Select(contains, data.Sort, data.Problems), counts, nil
 	}
-	r.w.Header().Del("Refresh")
+	counts, ok := d.totals.Have(ctx, "")
 	known, err := d.readKnown(ctx)
-	if err != nil {
-		return nil, false, err
+	switch {
+	case err != nil && ok: // what was read before; in an outage the page has a banner
+		return counts.Select(contains, data.Sort, false), counts, nil
+	case err != nil:
+		return nil, nil, err
+	case !ok:
+		counts = &cluster.Counts{}
 	}
-	t = &cluster.Counts{Topics: len(known.names), Read: len(known.names), Lost: known.lost}
+	data.Lost = known.lost
 	for _, name := range known.names {
-		t.Rows = append(t.Rows, wakebelltype.Overview{Topic: name})
+		if contains(name) {
+			names = append(names, name)
+		}
 	}
-	return t, false, nil
+	return names, counts, nil
 }
 
 // setting is a row of the table of a topic's overrides.

@@ -113,14 +113,31 @@ func (c *Counts) Busiest(n int, of func(wakebelltype.Overview) bool) (names []st
 	return names
 }
 
-// Select returns the topics whose names contain a text, in an order of package ranked, and
-// only those with problems if asked.
-func (c *Counts) Select(contains func(string) bool, order string, problems bool) (rows []wakebelltype.Overview) {
+// Select returns the names of the topics that match, in an order of package ranked, and only of
+// those with problems if asked.
+func (c *Counts) Select(matches func(string) bool, order string, problems bool) (names []string) {
+	var rows []wakebelltype.Overview
 	for _, o := range c.Rows {
-		if contains(o.Topic) && (!problems || ranked.Problem(o) != "") {
+		if matches(o.Topic) && (!problems || ranked.Problem(o) != "") {
 			rows = append(rows, o)
 		}
 	}
 	ranked.Sort(rows, order)
+	for _, o := range rows {
+		names = append(names, o.Topic)
+	}
+	return names
+}
+
+// Of returns what was read of topics; of one that was not, only the name.
+func (c *Counts) Of(names []string) (rows []wakebelltype.Overview) {
+	for _, name := range names {
+		o := wakebelltype.Overview{Topic: name}
+		at, found := slices.BinarySearchFunc(c.Rows, name, func(o wakebelltype.Overview, name string) int { return cmp.Compare(o.Topic, name) })
+		if found {
+			o = c.Rows[at]
+		}
+		rows = append(rows, o)
+	}
 	return rows
 }

@@ -75,6 +75,21 @@ func (c *Cache[T]) Soon(ctx context.Context, wait time.Duration, key string, rea
 	return e.value, e.err
 }
 
+// Have returns the value of a key that was read last, without reading; false if there is none.
+func (c *Cache[T]) Have(ctx context.Context, key string) (value T, ok bool) {
+	c.mu.Lock()
+	e := c.entries[key]
+	if e != nil && (e.until.IsZero() || e.err != nil) {
+		e = e.before
+	}
+	c.mu.Unlock()
+	if e == nil {
+		return value, false
+	}
+	note(ctx, e.begun)
+	return e.value, true
+}
+
 // Forget makes the next Get of all keys read again. Call it after a change.
 func (c *Cache[T]) Forget() {
 	c.mu.Lock()

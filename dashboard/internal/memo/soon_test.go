@@ -2,6 +2,7 @@ package memo_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,5 +42,31 @@ func TestSoonReturnsValueBeforeWhileNewOneIsRead(t *testing.T) {
 		_, err = soon()
 		require.ErrorIs(t, err, context.DeadlineExceeded, "after a change, no old value is shown")
 		<-time.After(took)
+	})
+}
+
+func TestHaveReturnsLastValueWithoutReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, n := memo.New[int](time.Second, time.Hour), 0
+		_, ok := c.Have(t.Context(), "k")
+		require.False(t, ok)
+		read := func(context.Context) (int, error) {
+			<-time.After(time.Second)
+			if n++; n == 2 {
+				return 0, errors.New("refused")
+			}
+			return n, nil
+		}
+		first, err := c.Get(t.Context(), "k", read)
+		require.NoError(t, err)
+		for range 2 { // while the next one is read, and after it has failed
+			<-time.After(time.Hour)
+			_, _ = c.Soon(t.Context(), time.Millisecond, "k", read)
+			have, ok := c.Have(t.Context(), "k")
+			require.True(t, ok)
+			require.Equal(t, first, have)
+		}
+		<-time.After(time.Second)
 	})
 }

@@ -3,6 +3,8 @@ package incidents
 import (
 	"fmt"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // incident is something that goes wrong, and what an operator sees of it. Empty signs are
@@ -129,10 +131,24 @@ var table = []incident{
 	},
 	{
 		name: "memory-full", title: "memory full",
-		strike:  func(w *world) { w.redisCommand("CONFIG", "SET", "maxmemory", "1mb") },
+		strike: func(w *world) { // the beat stores a timer every second
+			w.must("schedules", "put", "often", "-t", "mail", "--every", "1s")
+			w.redisCommand("CONFIG", "SET", "maxmemory", "1mb")
+		},
+		alerts:  []string{"WakebellMemoryFull"},
 		doctor:  `bad +memory +.* of 1.0 MiB used`,
 		explain: []string{"schedule", "-t", "mail"}, says: `(?i)memory`,
 		within: time.Minute,
+	},
+	{
+		name: "records-refused", title: "records refused", // another program wrote the key of counts
+		strike: func(w *world) {
+			w.redisCommand("SET", "timers_counts:mail", "text")
+			w.must("schedules", "put", "often", "-t", "mail", "--every", "1s")
+		},
+		alerts: []string{"WakebellRecordsFailed"},
+		doctor: `bad +types +mail: "timers_counts:mail" holds a string, want hash`,
+		within: 2 * time.Minute,
 	},
 	{
 		name: "slow-handler", title: "slow handler", // more is due than the handlers take
@@ -173,6 +189,18 @@ var table = []incident{
 		name: "settings-differ", title: "nodes differ",
 		strike: func(w *world) { w.node("-t", "mail", "--max-concurrent", "9", "--exec", "exit 0") },
 		doctor: `warn +settings +mail: differ: max_concurrent 5 \(2 nodes\), 9 \(1 nodes\)`,
+		within: time.Minute,
+	},
+	{
+		name: "versions-differ", title: "nodes of two versions",
+		strike: func(w *world) {
+			other, err := stamped()
+			require.NoError(w, err, other)
+			w.path, other = other, w.path
+			w.node("-t", "mail", "--exec", "exit 0")
+			w.path = other
+		},
+		doctor: `warn +versions +.*differ`,
 		within: time.Minute,
 	},
 }

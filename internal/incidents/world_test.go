@@ -151,15 +151,23 @@ func (w *world) await(what string, limit time.Duration, condition func() bool) {
 	require.Eventually(w, condition, limit, 250*time.Millisecond, what)
 }
 
-// built builds the program once.
-var built = sync.OnceValues(func() (string, error) {
-	if *program != "" {
-		return filepath.Abs(*program)
-	}
-	path := filepath.Join(dir, "wakebell")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/wakebell/wakebell/cmd/wakebell").CombinedOutput()
+// built builds the program once, and stamped once more, as another version: that of the commit.
+var (
+	built = sync.OnceValues(func() (string, error) {
+		if *program != "" {
+			return filepath.Abs(*program)
+		}
+		return build("wakebell", "-buildvcs=false")
+	})
+	stamped = sync.OnceValues(func() (string, error) { return build("stamped", "-buildvcs=true") })
+)
+
+// build builds the program; an error comes with what the compiler printed.
+func build(name, stamp string) (string, error) {
+	path := filepath.Join(dir, name)
+	out, err := exec.Command("go", "build", stamp, "-o", path, "github.com/wakebell/wakebell/cmd/wakebell").CombinedOutput()
 	if err != nil {
 		return string(out), err
 	}
 	return path, nil
-})
+}

@@ -69,10 +69,13 @@ func (d *Dashboard) deadPage(ctx context.Context, r *request) (page, error) {
 	topic := r.get("topic")
 	if topic == "" {
 		t, reading, err := d.totalsSoon(ctx, r)
+		if err != nil {
+			return page{}, err
+		}
 		return page{
 			template: "dead_topics", title: "Dead letters", section: "dead", live: watching("overview"),
 			data: deadTopics{t.Dead, len(t.Dead) == cluster.MostDead, reading},
-		}, err
+		}, nil
 	}
 	filter, err := deadFilter(r)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
+	"github.com/wakebell/wakebell/internal/usercode"
 )
 
 // request is a request of a signed-in principal.
@@ -112,7 +113,11 @@ func (d *Dashboard) page(pattern string, read func(context.Context, *request) (p
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		ctx, r.read = memo.Track(ctx)
-		p, err := read(ctx, r)
+		var p page
+		err := usercode.Called("reading the page", func() (err error) {
+			p, err = read(ctx, r)
+			return err
+		})
 		if err != nil {
 			d.fail(r, statusOf(err), err)
 			return
@@ -142,7 +147,11 @@ func (d *Dashboard) fail(r *request, status int, err error) {
 	case http.StatusNotFound:
 		f.Advice = "It may have been handled, cancelled or deleted meanwhile. Search for it, or go back to the overview."
 	case http.StatusInternalServerError:
-		d.log.ErrorContext(r.Context(), "dashboard: page failed", "path", r.URL.Path, "err", err)
+		log := d.log.With("path", r.URL.Path, "err", err)
+		if p, ok := errors.AsType[*usercode.Panic](err); ok {
+			log = log.With("stack", string(p.Stack))
+		}
+		log.ErrorContext(r.Context(), "dashboard: page failed")
 	}
 	d.render(r, page{template: "failure", title: http.StatusText(status), status: status, data: f})
 }

@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/fan"
 )
 
@@ -26,8 +29,16 @@ func (d *Dashboard) searchPage(ctx context.Context, r *request) (page, error) {
 type searchData struct {
 	Text     string
 	Found    []found
-	Topics   int // that exist
-	Searched int // in which a timer with this id was looked for
+	Topics   int   // that exist
+	Searched int   // in which a timer with this id was looked for
+	Missed   error // why something may be missing; nil: nothing is
+}
+
+// miss notes an error other than that there is no such thing.
+func (s *searchData) miss(err error) {
+	if err != nil && !errors.Is(err, wakebell.ErrNotFound) && s.Missed == nil {
+		s.Missed = err
+	}
 }
 
 type found struct {
@@ -44,62 +55,74 @@ const (
 )
 
 func (d *Dashboard) find(ctx context.Context, text string, data *searchData) (all []found) {
-	names, _ := d.readNames(ctx) // without them the other kinds are found
+	known, err := d.readKnown(ctx) // without them the other kinds are found
+	names := known.names
+	data.miss(cmp.Or(err, known.lost))
 	for _, name := range names {
 		if strings.Contains(name, text) && len(all) < maxFound {
 			all = append(all, found{"topic", name, d.link("topic", "name", name), name == text})
 		}
 	}
 	data.Topics = len(names)
-	var with []string
-	with, data.Searched = d.lookUp(ctx, names[:min(len(names), maxLookups)], text)
+	with := d.lookUp(ctx, names[:min(len(names), maxLookups)], text, data)
 	for _, topic := range with[:min(len(with), max(0, maxFound-len(all)))] {
 		all = append(all, found{"timer of " + topic, text, d.link("timer", "topic", topic, "id", text), true})
 	}
 	if topic, id, ok := strings.Cut(text, " "); ok {
-		all = d.findTimer(ctx, all, topic, strings.TrimSpace(id))
+		all = d.findTimer(ctx, all, topic, strings.TrimSpace(id), data)
 	}
 	if d.op.Schedules != nil {
-		if _, err := d.op.Schedules.Get(ctx, text); err == nil {
+		_, err := d.op.Schedules.Get(ctx, text)
+		if data.miss(err); err == nil {
 			all = append(all, found{"recurring schedule", text, d.link("schedule", "name", text), true})
 		}
 	}
 	if d.op.Gates != nil {
-		if g, err := d.op.Gates.Show(ctx, text); err == nil && g.LastFence > 0 {
+		g, err := d.op.Gates.Show(ctx, text)
+		if data.miss(err); err == nil && g.LastFence > 0 {
 			all = append(all, found{"gate", text, d.link("gate", "name", text), true})
 		}
 	}
 	if d.op.Queues != nil {
 		s, err := d.op.Queues.Stats(ctx, d.queueKeys(text))
-		if err == nil && s.Pending+s.Processing+s.Completed+s.Failed+s.Dead > 0 {
+		if data.miss(err); err == nil && s.Pending+s.Processing+s.Completed+s.Failed+s.Dead > 0 {
 			all = append(all, found{"queue", text, d.link("queue", "name", text), true})
 		}
 	}
 	return all
 }
 
-// lookUp returns the topics that have a timer with an id, and in how many it looked.
-func (d *Dashboard) lookUp(ctx context.Context, names []string, id string) (with []string, searched int) {
+// lookUp returns the topics that have a timer with an id, and notes in how many it looked.
+func (d *Dashboard) lookUp(ctx context.Context, names []string, id string, data *searchData) (with []string) {
 	inTime, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	has := make([]bool, len(names))
-	searched, _ = fan.Out(inTime, len(names), func(i int) { // a topic that cannot be read has none
-		_, _, err := d.op.Timers.Get(inTime, names[i], id)
-		has[i] = err == nil
+	errs := make([]error, len(names))
+	called, err := fan.Out(inTime, len(names), func(i int) {
+		_, _, errs[i] = d.op.Timers.Get(inTime, names[i], id)
 	})
-	for i, name := range names {
-		if has[i] {
+	data.miss(err)
+	for i, name := range names[:called] {
+		switch err := errs[i]; {
+		case err == nil:
 			with = append(with, name)
+		case errors.Is(err, wakebell.ErrNotFound):
+		case inTime.Err() != nil: // it was not looked for there in time
+			called--
+		default:
+			called--
+			data.miss(err)
 		}
 	}
-	return with, searched
+	data.Searched = called
+	return with
 }
 
-func (d *Dashboard) findTimer(ctx context.Context, all []found, topic, id string) []found {
+func (d *Dashboard) findTimer(ctx context.Context, all []found, topic, id string, data *searchData) []found {
 	if topic == "" || id == "" || len(all) >= maxFound {
 		return all
 	}
 	if _, _, err := d.op.Timers.Get(ctx, topic, id); err != nil {
+		data.miss(err)
 		return all
 	}
 	return append(all, found{"timer of " + topic, id, d.link("timer", "topic", topic, "id", id), true})

@@ -95,3 +95,46 @@ func TestPageReportsThatRedisIsGone(t *testing.T) {
 	server.Restart(t)
 	require.Eventually(t, func() bool { return !reported() }, time.Minute, 10*time.Millisecond)
 }
+
+// A page that may not read something says so; a search does not say that there is nothing.
+func TestPagesReportMissingRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, err := wakebell.NewClient(conntest.New(t, server.Client(t), connection.Config{}))
+	require.NoError(t, err)
+	s := open(t)
+	s.serve(dashboard.Operators{Timers: client, Queues: client.Queues(), Schedules: client.Schedules()})
+	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "default", "-@all", "+ping", "+acl").Err())
+	for page, status := range map[string]int{
+		"": 403, "topics": 403, "topics?sort=due": 403, "topic?name=a": 403, "timers?topic=a": 403, "timer?topic=a&id=b": 403, "dead": 403,
+		"dead?topic=a": 403, "queues": 200, "queue?name=a": 403, "schedules": 403, "nodes": 403, "audit": 403, "doctor": 200, "search?q=a": 200, "search?q=a+b": 200,
+	} {
+		a := s.send(http.MethodGet, s.path("")+page, nil)
+		require.Equal(t, status, a.status, page)
+		require.Contains(t, a.body, "NOPERM", page)
+	}
+	require.NotContains(t, s.get("search", "q", "a"), "Nothing is called")
+}
+
+// broken panics instead of reading topics.
+type broken struct{ *wakebell.Client }
+
+func (broken) Overview(context.Context, ...string) ([]wakebelltype.Overview, error) {
+	panic("off by one")
+}
+
+func (broken) History(context.Context, string, wakebelltype.HistoryFilter, wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error] {
+	panic("off by one")
+}
+
+func TestPanicOfPageIsAnError(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", time.Hour, "x")
+	s.serve(dashboard.Operators{Timers: broken{s.client}})
+	for _, page := range []string{"topic?name=invoices", "timer?topic=invoices&id=inv-1"} { // in a cache, and in the page itself
+		a := s.send(http.MethodGet, s.path("")+page, nil)
+		require.Equal(t, http.StatusInternalServerError, a.status, page)
+		require.Contains(t, a.body, "off by one", page)
+	}
+}

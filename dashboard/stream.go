@@ -106,12 +106,12 @@ func (d *Dashboard) followAll(r *request, topics []string, followed map[string]f
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pulseAge)
 	defer cancel()
-	names, err := d.readNames(ctx)
+	all, err := d.readKnown(ctx)
 	if err != nil {
 		return // the stream reports an outage
 	}
 	for _, topic := range topics {
-		if _, known := slices.BinarySearch(names, topic); !known || followed[topic] != nil {
+		if _, known := slices.BinarySearch(all.names, topic); !known || followed[topic] != nil {
 			continue
 		}
 		if leave, ok := d.feeds.follow(r.Context(), string(r.who), topic); ok {

@@ -28,12 +28,7 @@ type knownTopics struct {
 	lost  error
 }
 
-// readNames returns the names of the topics; an error if none is known.
-func (d *Dashboard) readNames(ctx context.Context) ([]string, error) {
-	known, err := d.readKnown(ctx)
-	return known.names, err
-}
-
+// readKnown returns the names of the topics; an error if none is known.
 func (d *Dashboard) readKnown(ctx context.Context) (knownTopics, error) {
 	return d.names.Get(ctx, "", func(ctx context.Context) (known knownTopics, err error) {
 		for name, err := range d.op.Timers.Topics(ctx, false, wakebelltype.Page{}) {

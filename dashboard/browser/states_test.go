@@ -2,6 +2,8 @@ package browser_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +61,32 @@ func TestOutageIsShownAndEnds(t *testing.T) {
 	b.do(chromedp.WaitVisible("#outage"))
 	s.server.Resume()
 	b.do(chromedp.WaitNotVisible("#outage"))
+}
+
+// A Redis whose user may read nothing is reported on every page, in a page like the others.
+func TestMissingRightsAreReported(t *testing.T) {
+	s := serve(t)
+	s.fill()
+	pages := s.pages()
+	require.NoError(t, s.rdb.Do(t.Context(), "ACL", "SETUSER", "default", "-@all", "+ping", "+acl").Err())
+	b := open(t, 390, 844)
+	b.phone()
+	for _, page := range pages {
+		if page[0] == "jobs" || page[0] == "new" { // they ask nothing of Redis
+			continue
+		}
+		b.do(chromedp.Navigate(s.url+page[1]), chromedp.WaitVisible("main h1"))
+		b.sees("NOPERM")
+		b.statusAside()
+		b.faultless("no rights " + page[0])
+	}
+}
+
+// statusAside forgets that the browser logs the status 403 of the page itself.
+func (b *browser) statusAside() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = slices.DeleteFunc(b.faults, func(fault string) bool { return strings.Contains(fault, "the server responded with a status of 403") })
 }
 
 // The table of many topics fits a phone with Due and Dead, and is sorted by a click.

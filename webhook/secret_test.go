@@ -108,7 +108,7 @@ func TestSecretIsNotShown(t *testing.T) {
 	}
 	log.Write(marshalled)
 	require.NotContains(t, log.String(), encoded)
-	require.NotContains(t, log.String(), fmt.Sprint(secret.key))
+	require.NotContains(t, log.String(), fmt.Sprintf("%d", secret.key))
 	require.NotContains(t, log.String(), fmt.Sprintf("%x", secret.key))
 	require.Contains(t, log.String(), "whsec_…")
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -150,16 +151,20 @@ func TestConnectionIsReused(t *testing.T) {
 
 func TestHostsBoundRequestsOfAllWebhooks(t *testing.T) {
 	t.Parallel()
-	var running, most atomic.Int32
+	var mu sync.Mutex
+	running, most := 0, 0
 	arrived, proceed := make(chan struct{}, 10), make(chan struct{})
 	hosts := &Hosts{Max: 2}
 	serve := func(http.ResponseWriter, received) {
-		now := running.Add(1)
-		for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
-		}
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
 		arrived <- struct{}{}
 		<-proceed
-		running.Add(-1)
+		mu.Lock()
+		running--
+		mu.Unlock()
 	}
 	all := []*Webhook{endpoint(t, Config{Hosts: hosts}, serve), endpoint(t, Config{Hosts: hosts, URL: "/other"}, serve)}
 	ended := make(chan error, 10)
@@ -175,7 +180,7 @@ func TestHostsBoundRequestsOfAllWebhooks(t *testing.T) {
 	for range 10 {
 		require.NoError(t, <-ended)
 	}
-	require.EqualValues(t, 2, most.Load())
+	require.Equal(t, 2, most)
 }
 
 func TestConfigIsValidated(t *testing.T) {

@@ -58,7 +58,7 @@ func (w *Webhook) request(ctx context.Context, t wakebell.Timer[[]byte]) (*http.
 
 // messageID identifies what a timer was scheduled for: its attempts have the same instant
 // of activation, and a timer that takes its id later has another one. A hash has no dot,
-// which separates the signed parts, whatever the id of the timer has.
+// which separates the signed parts.
 func messageID(m wakebell.Meta) string {
 	text := strconv.Itoa(len(m.Topic)) + ":" + m.Topic + m.ID + "@" + strconv.FormatInt(m.Activation.UnixMicro(), 10)
 	hash := sha256.Sum256([]byte(text))

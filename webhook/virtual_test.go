@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // pipes is a listener whose connections are in memory, as virtual time needs them.
@@ -158,7 +159,7 @@ func TestSlowBodyDoesNotHoldTimer(t *testing.T) {
 	}, func(t *testing.T, w *wakebelltest.World) {
 		schedule(t, w)
 		w.Advance(time.Minute)
-		require.Equal(t, wakebelltest.Acked, w.RequireDelivered("bills", "inv-42").Outcome, "2xx is success, whatever follows")
+		require.Equal(t, wakebelltest.Acked, w.RequireDelivered("bills", "inv-42").Outcome, "2xx is success, even if no end follows")
 		require.LessOrEqual(t, ended.Sub(began), drainTime+time.Second)
 	})
 }
@@ -176,5 +177,26 @@ func TestRequestEndsWithLease(t *testing.T) {
 		require.NoError(t, err)
 		w.Advance(10 * time.Second) // less than the timeout
 		require.True(t, cancelled)
+	})
+}
+
+// A webhook is a handler as any other: its failures count for the breaker and the counters.
+func TestFailuresOpenBreakerAndAreCounted(t *testing.T) {
+	t.Parallel()
+	requests := 0
+	opts := []wakebell.HandlerOption{
+		wakebell.RetryBackoff(time.Second, time.Second),
+		wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.5, Deliveries: 3, OpenFor: 30 * time.Second}),
+	}
+	virtually(t, Config{}, opts, func(w http.ResponseWriter, _ received) {
+		requests++
+		w.WriteHeader(http.StatusInternalServerError)
+	}, func(t *testing.T, w *wakebelltest.World) {
+		schedule(t, w)
+		w.Advance(20 * time.Second)
+		require.Equal(t, 3, requests)
+		counters := w.Nodes()[0].System().Counters()["bills"]
+		require.EqualValues(t, 3, counters.Delivered)
+		require.EqualValues(t, 3, counters.Retried)
 	})
 }

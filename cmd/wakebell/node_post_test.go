@@ -41,7 +41,7 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.bodies <- string(body)
 	select {
 	case status := <-h.status:
-		http.Error(w, "as "+r.RequestURI+" was told", status)
+		http.Error(w, r.RequestURI+" is gone", status)
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
@@ -79,7 +79,7 @@ func TestPostSendsSignedRequests(t *testing.T) {
 	b.fine("schedule", "-t", "TOPIC", "--id", "inv-43")
 	h.next(t)
 	node.eventually(func() bool { return len(objects(t, b.fine("dead", "ls", "-t", "TOPIC", "-o", "json"))) == 1 })
-	require.Equal(t, "POST to 127.0.0.1: 410 Gone: as …?… was told", objects(t, b.fine("dead", "ls", "-t", "TOPIC", "-o", "json"))[0]["reason"])
+	require.Equal(t, "POST to 127.0.0.1: 410 Gone: …?… is gone", objects(t, b.fine("dead", "ls", "-t", "TOPIC", "-o", "json"))[0]["reason"])
 	b.fine("dead", "rm", "-t", "TOPIC", "--all", "--yes")
 	require.Equal(t, cli.ExitOK, node.stop())
 	require.NotContains(t, node.err.String(), "s3cr3t")
@@ -93,7 +93,7 @@ func TestPostOfQueueVerifiesCertificate(t *testing.T) {
 	t.Cleanup(server.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
-	node := b.start("node", "--queue", "TOPIC-q", "--post", server.URL, "--post-secret-file", h.file, "--post-allow", "127.0.0.1", "--post-ca-file", ca)
+	node := b.start("node", "--queue", b.topic+"-q", "--post", server.URL, "--post-secret-file", h.file, "--post-allow", "127.0.0.1", "--post-ca-file", ca)
 	b.fine("queue", "publish", "--queue", b.topic+"-q", "--json", `{"a":1}`)
 	r, body := h.next(t)
 	require.JSONEq(t, `{"a":1}`, body)
@@ -171,7 +171,7 @@ func TestNodeServesDashboardOfEmbeddedStore(t *testing.T) {
 	users := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(users, []byte("otto:operator:otto-secret-0123456789\n"), 0o600))
 	b.fine(append(in(dir), "schedule", "-t", "TOPIC", "--id", "inv-1", "--in", "1h")...)
-	node := b.start(append(in(dir), "node", "-t", "TOPIC", "--queue", "TOPIC-mails", "--dash", "127.0.0.1:0", "--dash-users", users, "--dash-writable", "--dash-hide-payloads")...)
+	node := b.start(append(in(dir), "node", "-t", "TOPIC", "--queue", b.topic+"-mails", "--dash", "127.0.0.1:0", "--dash-users", users, "--dash-writable", "--dash-hide-payloads")...)
 	status, _ := node.fetch("topics", "")
 	require.Equal(t, http.StatusUnauthorized, status)
 	status, page := node.fetch("timer?topic="+b.topic+"&id=inv-1", "otto-secret-0123456789")

@@ -21,6 +21,7 @@ func embeddedStore(w *world) {
 	w.Cleanup(func() { _ = os.RemoveAll(dir) })
 	cfg := w.config()
 	cfg.Store, cfg.Socket, cfg.EverySec = filepath.Join(dir, "store"), filepath.Join(dir, "s"), w.round%2 == 0
+	w.deliveries.Resolution = time.Millisecond
 	options := &redis.Options{Network: "unix", Addr: cfg.Socket}
 	patient(options)
 	live := redis.NewClient(options)

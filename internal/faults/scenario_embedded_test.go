@@ -16,7 +16,7 @@ import (
 // store syncs its file once a second, which loses nothing either while the machine lives.
 func embeddedStore(w *world) {
 	w.fleet.Program = ""               // earlier versions know no store
-	dir, err := os.MkdirTemp("", "wb") //nolint:usetesting // the paths of sockets are short
+	dir, err := os.MkdirTemp("", "wb") // the paths of sockets are short
 	require.NoError(w, err)
 	w.Cleanup(func() { _ = os.RemoveAll(dir) })
 	cfg := w.config()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/dashserver"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/webserver"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
@@ -21,7 +21,7 @@ import (
 )
 
 type flags struct {
-	server  dashserver.Options
+	server  webserver.Options
 	queues  []string
 	keys    wakebelltype.QueueKeys
 	health  string
@@ -31,7 +31,7 @@ type flags struct {
 
 // Command returns the command dash.
 func Command(a *cli.App) *cobra.Command {
-	f := &flags{server: dashserver.Options{Names: dashserver.Names{
+	f := &flags{server: webserver.Options{Names: webserver.Names{
 		Address: "listen", Users: "users", Cert: "http-cert", Key: "http-key", Insecure: "insecure-listen",
 	}}}
 	cmd := &cobra.Command{
@@ -172,7 +172,7 @@ func run(ctx context.Context, f *flags, cfg dashboard.Config, log *slog.Logger, 
 	defer stopHealth()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	stop, err := dashserver.Start(ctx, &f.server, d, log, fail)
+	stop, err := webserver.Start(ctx, &f.server, d, log, fail)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/dashserver"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/webserver"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
@@ -17,10 +17,10 @@ import (
 
 // dashFlags are the flags of node about its dashboard. It is the command dash in the
 // process of the node, for a store that one process can use at a time.
-type dashFlags struct{ server dashserver.Options }
+type dashFlags struct{ server webserver.Options }
 
 func (f *dashFlags) register(cmd *cobra.Command) {
-	f.server.Names = dashserver.Names{Address: "dash", Users: "dash-users", Cert: "dash-cert", Key: "dash-key", Insecure: "dash-insecure"}
+	f.server.Names = webserver.Names{Address: "dash", Users: "dash-users", Cert: "dash-cert", Key: "dash-key", Insecure: "dash-insecure"}
 	flags := cmd.Flags()
 	flags.StringVar(&f.server.Address, "dash", "", "`address` to serve the dashboard at, as 127.0.0.1:8686 (see dash); empty: none")
 	flags.StringVar(&f.server.Path, "dash-path", "", "`path` under which browsers reach the dashboard, as /wakebell")
@@ -76,7 +76,7 @@ func (f *nodeFlags) serveDash(ctx context.Context, a *cli.App, sys *wakebell.Sys
 	if err != nil {
 		return nil, errors.Join(err, gates.Close())
 	}
-	end, err := dashserver.Start(ctx, &f.dash.server, d, log, failed)
+	end, err := webserver.Start(ctx, &f.dash.server, d, log, failed)
 	if err != nil {
 		return nil, errors.Join(err, gates.Close())
 	}

@@ -94,7 +94,7 @@ func (h *handled) webhook() (cfg webhook.Config, flag string, err error) {
 		return cfg, "post", errors.New("does not go with --exec")
 	case f.secrets == "":
 		return cfg, "post", errors.New("needs --post-secret-file")
-	case cfg.Timeout >= h.lease() && !(h.queue && h.once):
+	case cfg.Timeout >= h.lease() && (!h.queue || !h.once):
 		return cfg, "post-timeout", fmt.Errorf("%s, want less than a lease (%s)", cfg.Timeout, h.lease())
 	}
 	return cfg, "post", cfg.Validate()

@@ -1,5 +1,5 @@
-// Package dashserver serves the dashboard over HTTP, for the commands dash and node.
-package dashserver
+// Package webserver serves the dashboard over HTTP, for the commands dash and node.
+package webserver
 
 import (
 	"context"

@@ -14,7 +14,7 @@ import (
 // public has the packages whose Go API is promised.
 var public = []string{
 	"", "connection", "dashboard", "embedded", "explain", "forecast", "gate", "messages", "outbox", "payload", "queue", "recurring", "reminder",
-	"remote", "remote/rights", "wakebelltest", "wakebelltype",
+	"remote", "remote/rights", "wakebelltest", "wakebelltype", "webhook",
 }
 
 // TestGoAPI does not run beside TestJSONOfCommands, which would compile all packages again.

@@ -15,6 +15,9 @@ type DeliveryLog struct {
 	// TTL is the duration of a lease, the same for all nodes of the round.
 	TTL time.Duration
 
+	// Resolution is that of the clock of the store; 0: that of Redis, a microsecond.
+	Resolution time.Duration
+
 	// MaxOverlap is how long a handler of a timer may overlap with the next one; 0:
 	// overlaps are not judged.
 	MaxOverlap time.Duration

@@ -12,7 +12,7 @@ import (
 func (l *DeliveryLog) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap, atLeastOnce: l.AtLeastOnce}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap, resolution: max(l.Resolution, time.Microsecond), atLeastOnce: l.AtLeastOnce}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -29,6 +29,7 @@ type judge struct {
 	*Judgement
 	*evidence
 	maxOverlap  time.Duration // DeliveryLog.MaxOverlap
+	resolution  time.Duration // DeliveryLog.Resolution, at least that of a Redis
 	atLeastOnce bool          // DeliveryLog.AtLeastOnce
 	delivered   []time.Time   // of all deliveries
 	violations  []string      // of the current timer
@@ -77,7 +78,7 @@ func (j *judge) timer(t *Timer) {
 }
 
 func (j *judge) early(g *generation) {
-	at := g.earliest()
+	at := g.earliest().Truncate(j.resolution)
 	for _, r := range g.runs {
 		if r.Delivered.Before(at) {
 			j.violation(&j.Early, "early by %v", at.Sub(r.Delivered))

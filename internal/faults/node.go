@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/embedded/durable"
+	"github.com/wakebell/wakebell/internal/journal"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -36,6 +39,10 @@ type NodeConfig struct {
 	Sentinels []string // host:port of each; empty: the node connects to Redis directly
 	Master    string   // the name of the master in the Sentinels
 	Cluster   []string // host:port of servers of a Cluster, in place of Redis
+
+	Store    string // a directory in which the node stores everything, in place of Redis
+	Socket   string // of the Store, for clients
+	EverySec bool   // when the Store syncs its file; else after each write
 
 	Client string // the name of a client that schedules, and handles nothing
 	Seed   uint64 // of the client's choices
@@ -133,9 +140,12 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	if cfg.Reminders != "" {
 		return cfg.remind(ctx, n)
 	}
-	rdb := cfg.client()
-	defer func() { _ = rdb.Close() }()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutStacks}))
+	rdb, closeStore, err := cfg.connect(log)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
 	sys, err := cfg.System(rdb, n, log)
 	if err != nil {
 		return err
@@ -161,6 +171,24 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	err = sys.Stop()
 	n.report(Line{Event: EventEnded, Counters: &sum})
 	return err
+}
+
+// connect returns a client of the Store or of Redis.
+func (c NodeConfig) connect(log *slog.Logger) (rdb redis.UniversalClient, end func(), err error) {
+	if c.Store == "" {
+		rdb = c.client()
+		return rdb, func() { _ = rdb.Close() }, nil
+	}
+	o := durable.Options{Sync: journal.Always, Socket: c.Socket, Logger: log}
+	if c.EverySec {
+		o.Sync = journal.EverySec
+	}
+	store, err := durable.Open(c.Store, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	rdb = store.Client()
+	return rdb, func() { _ = errors.Join(rdb.Close(), store.Close()) }, nil
 }
 
 func (c NodeConfig) client() redis.UniversalClient {

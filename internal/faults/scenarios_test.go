@@ -28,6 +28,7 @@ var scenarios = []scenario{
 	{"stalls", time.Second, stalled},
 	{"stop", time.Second, stop},
 	{"restart", time.Second, restart},
+	{"embedded", time.Second, embeddedStore},
 	{"flush", time.Second, flush},
 	{"loss", time.Second, network(0.05, 6*time.Second, loss)},
 	{"late", time.Second, network(0.1, 5*time.Second, late)},

@@ -45,6 +45,8 @@ type world struct {
 	// divided means that there is more than one topic, or that it has shards.
 	divided bool
 
+	drained func() // after the nodes have ended, before what is left is examined; may be nil
+
 	server *redistest.Server
 	rdb    redis.UniversalClient // of the harness, without injected faults
 }
@@ -171,6 +173,9 @@ func (w *world) settled(within time.Duration) {
 		}
 	}
 	w.drainAll()
+	if w.drained != nil {
+		w.drained()
+	}
 	w.readDead()
 	w.empty()
 }

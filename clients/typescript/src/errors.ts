@@ -167,6 +167,9 @@ export class QueueFullError extends WakebellError {
   }
 }
 
+/** The request of a webhook was not signed with the secret, or too long ago. */
+export class SignatureError extends WakebellError {}
+
 /**
  * A handler throws it to have the timer delivered again after a delay. Any other error
  * does so after the backoff of the node.

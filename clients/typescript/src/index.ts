@@ -6,3 +6,4 @@ export { Subscription, type Handler, type SubscribeOptions } from "./subscriptio
 export { Turn, type TurnOptions } from "./turn.js";
 export type * from "./types.js";
 export { json, text, value } from "./values.js";
+export { verify, type WebhookHeaders } from "./webhook.js";

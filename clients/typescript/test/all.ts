@@ -4,4 +4,5 @@ import "./subscribe.test.js";
 import "./handlers.test.js";
 import "./others.test.js";
 import "./rights.test.js";
+import "./webhook.test.js";
 import "./readme.test.js";

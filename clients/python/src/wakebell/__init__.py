@@ -3,7 +3,7 @@
 ``Client`` is for blocking code, ``wakebell.aio.Client`` for asyncio.
 """
 
-from . import aio, errors, recurring, types
+from . import aio, errors, recurring, types, webhook
 from ._blocking import Client, Subscription, Turn
 from .errors import Reject, Retry, WakebellError
 from .recurring import (
@@ -70,4 +70,5 @@ __all__ = [
     "errors",
     "recurring",
     "types",
+    "webhook",
 ]

@@ -197,6 +197,10 @@ class LeaseDrainingError(LeaseLostError):
     """The node stopped while a handler ran."""
 
 
+class SignatureError(WakebellError):
+    """The request of a webhook was not signed with the secret, or too long ago."""
+
+
 class Retry(Exception):
     """A handler raises it to have the timer delivered again after a delay.
 

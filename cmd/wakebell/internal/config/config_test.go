@@ -104,7 +104,20 @@ func TestPasswordIsNotPrinted(t *testing.T) {
 		"redis+sentinel://h:1/m/0?sentinel_password=secret": "redis+sentinel://h:1/m/0?sentinel_password=xxxxx",
 		"embedded": "embedded",
 	} {
-		require.Equal(t, want, redacted("redis", in))
+		require.Equal(t, want, Shown("redis", in))
+	}
+}
+
+func TestPathOfWebhookIsNotPrinted(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"https://example.com:8443/hooks/secret?token=secret": "https://example.com:8443/xxxxx",
+		"https://example.com?token=secret":                   "https://example.com/xxxxx",
+		"https://me:secret@example.com":                      "https://xxxxx@example.com",
+		"https://example.com/":                               "https://example.com/",
+		"":                                                   "",
+	} {
+		require.Equal(t, want, Shown("post", in))
 	}
 }
 

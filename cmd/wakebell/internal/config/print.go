@@ -56,11 +56,28 @@ func Value(f *pflag.Flag) string {
 	case "bool", "int", "int64", "float64", "duration":
 		return values[0]
 	}
-	return scalar(redacted(f.Name, values[0]))
+	return scalar(Shown(f.Name, values[0]))
 }
 
-// redacted hides the password of --redis.
-func redacted(flag, value string) string {
+// Shown returns the value of a flag for people and logs: without the password of --redis,
+// and of --post without its path and query.
+func Shown(flag, value string) string {
+	if flag == "post" {
+		scheme, rest, is := strings.Cut(value, "://")
+		if !is && value != "" {
+			return "xxxxx"
+		}
+		if end := strings.IndexAny(rest, "/?#"); end >= 0 && rest[end:] != "/" {
+			rest = rest[:end] + "/xxxxx"
+		}
+		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+			rest = "xxxxx" + rest[at:]
+		}
+		if !is {
+			return ""
+		}
+		return scheme + "://" + rest
+	}
 	if flag != "redis" || !strings.Contains(value, "://") {
 		return value
 	}

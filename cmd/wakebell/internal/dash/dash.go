@@ -4,19 +4,14 @@ package dash
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"os"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/webserver"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
@@ -25,28 +20,20 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-const (
-	headerLimit = 5 * time.Second
-	bodyLimit   = time.Minute
-	idleLimit   = 2 * time.Minute
-	// stopLimit bounds requests in flight at the end; streams end at once.
-	stopLimit = 5 * time.Second
-)
-
 type flags struct {
-	listen, prefix, users, traceURL string
-	cert, key                       string
-	queues, origins                 []string
-	writable, hide, insecure        bool
-	keys                            wakebelltype.QueueKeys
-	health                          string
-	metrics                         telemetry.Flags
-	log                             cli.LogFlags
+	server  webserver.Options
+	queues  []string
+	keys    wakebelltype.QueueKeys
+	health  string
+	metrics telemetry.Flags
+	log     cli.LogFlags
 }
 
 // Command returns the command dash.
 func Command(a *cli.App) *cobra.Command {
-	f := &flags{}
+	f := &flags{server: webserver.Options{Names: webserver.Names{
+		Address: "listen", Users: "users", Cert: "http-cert", Key: "http-key", Insecure: "insecure-listen",
+	}}}
 	cmd := &cobra.Command{
 		Use:   "dash",
 		Short: "Serve the web dashboard",
@@ -89,17 +76,17 @@ those of the client: commands to Redis with their errors.
 
 func (f *flags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8686", "`address` to listen at")
-	flags.StringVar(&f.prefix, "path", "", "`path` under which browsers reach the dashboard, as /wakebell")
-	flags.StringVar(&f.users, "users", "", "`file` with the users, a line name:role:secret each")
-	flags.StringVar(&f.cert, "http-cert", "", "PEM `file` with the certificate of the dashboard")
-	flags.StringVar(&f.key, "http-key", "", "PEM `file` with its key")
-	flags.BoolVar(&f.insecure, "insecure-listen", false, "allow listening beyond loopback without TLS")
-	flags.BoolVar(&f.writable, "writable", false, "permit changes to operators")
-	flags.BoolVar(&f.hide, "hide-payloads", false, "show neither bodies nor values of headers")
+	flags.StringVar(&f.server.Address, "listen", "127.0.0.1:8686", "`address` to listen at")
+	flags.StringVar(&f.server.Path, "path", "", "`path` under which browsers reach the dashboard, as /wakebell")
+	flags.StringVar(&f.server.Users, "users", "", "`file` with the users, a line name:role:secret each")
+	flags.StringVar(&f.server.Cert, "http-cert", "", "PEM `file` with the certificate of the dashboard")
+	flags.StringVar(&f.server.Key, "http-key", "", "PEM `file` with its key")
+	flags.BoolVar(&f.server.Insecure, "insecure-listen", false, "allow listening beyond loopback without TLS")
+	flags.BoolVar(&f.server.Writable, "writable", false, "permit changes to operators")
+	flags.BoolVar(&f.server.Hide, "hide-payloads", false, "show neither bodies nor values of headers")
 	flags.StringArrayVar(&f.queues, "queue", nil, "`name` of a queue to list; can be repeated")
-	flags.StringArrayVar(&f.origins, "trusted-origin", nil, "further `origin` of pages that may send changes, as https://ops.example.com; can be repeated")
-	flags.StringVar(&f.traceURL, "trace-url", "", "`address` of a trace in your tracing system, with {trace} for its id")
+	flags.StringArrayVar(&f.server.Origins, "trusted-origin", nil, "further `origin` of pages that may send changes, as https://ops.example.com; can be repeated")
+	flags.StringVar(&f.server.TraceURL, "trace-url", "", "`address` of a trace in your tracing system, with {trace} for its id")
 	cli.SeparatorFlag(cmd, &f.keys)
 	telemetry.HealthFlag(flags, &f.health)
 	f.metrics.Register(cmd)
@@ -109,50 +96,16 @@ func (f *flags) register(cmd *cobra.Command) {
 
 // config returns the configuration of the dashboard.
 func (f *flags) config() (dashboard.Config, error) {
-	cfg := dashboard.Config{
-		Path: f.prefix, Writable: f.writable, HidePayloads: f.hide, TraceURL: f.traceURL, TrustedOrigins: f.origins,
+	if f.keys.DeadLetters != "" && len(f.queues) != 1 {
+		return dashboard.Config{}, cli.Usagef("--dead-letter-key goes with one --queue")
 	}
+	cfg, err := f.server.Config()
 	for _, name := range f.queues {
 		keys := f.keys
 		keys.Name = name
 		cfg.QueueNames = append(cfg.QueueNames, keys)
 	}
-	if f.keys.DeadLetters != "" && len(f.queues) != 1 {
-		return cfg, cli.Usagef("--dead-letter-key goes with one --queue")
-	}
-	if f.users != "" {
-		file, err := os.Open(f.users)
-		if err != nil {
-			return cfg, fmt.Errorf("--users: %w", err)
-		}
-		defer func() { _ = file.Close() }() // it is only read
-		if cfg.Credentials, err = dashboard.ReadCredentials(file); err != nil {
-			return cfg, fmt.Errorf("--users: %w", err)
-		}
-	}
-	return cfg, f.check()
-}
-
-// check rejects an address that would serve other machines unsafely.
-func (f *flags) check() error {
-	if (f.cert == "") != (f.key == "") {
-		return cli.Usagef("--http-cert and --http-key go together")
-	}
-	host, _, err := net.SplitHostPort(f.listen)
-	if err != nil {
-		return cli.Usagef("--listen: %q, want host:port", f.listen)
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	switch {
-	case f.users == "":
-		return cli.Usagef("--listen %s serves other machines: give --users", f.listen)
-	case f.cert == "" && !f.insecure:
-		return cli.Usagef("--listen %s serves other machines: give --http-cert and --http-key, or --insecure-listen behind a proxy with TLS", f.listen)
-	default:
-		return nil
-	}
+	return cfg, err
 }
 
 // serve serves the dashboard of the node of --remote or, without it, of Redis.
@@ -217,30 +170,16 @@ func run(ctx context.Context, f *flags, cfg dashboard.Config, log *slog.Logger, 
 		return err
 	}
 	defer stopHealth()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	stop, err := webserver.Start(ctx, &f.server, d, log, fail)
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return err
 	}
-	server := &http.Server{
-		Handler: d, ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, IdleTimeout: idleLimit,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	<-ctx.Done()
+	err = stop()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
 	}
-	server.RegisterOnShutdown(d.Close)
-	scheme, serveOn := "http", func() error { return server.Serve(listener) }
-	if f.cert != "" {
-		scheme, serveOn = "https", func() error { return server.ServeTLS(listener, f.cert, f.key) }
-	}
-	log.InfoContext(ctx, "dashboard runs", "address", scheme+"://"+listener.Addr().String()+strings.TrimRight(f.prefix, "/")+"/", "writable", f.writable)
-	failed := make(chan error, 1)
-	go func() { failed <- serveOn() }()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
-	defer cancel()
-	err = server.Shutdown(grace)
-	log.InfoContext(grace, "dashboard ended")
 	return err
 }

@@ -45,6 +45,12 @@ file is valid, 2 it is not.`,
 		if err := f.combined(flags.Lookup("tls-cert").Value.String(), flags.Lookup("tls-key").Value.String()); err != nil {
 			return cli.Usagef("%s: %v", args[0], err)
 		}
+		if err := f.dash.combined(); err != nil {
+			return cli.Usagef("%s: %v", args[0], err)
+		}
+		if _, err := newPosting(f.perHost, nil); err != nil {
+			return cli.Usagef("%s: %v", args[0], err)
+		}
 		return a.Printf("%s is valid: %d topics, %d queues\n", args[0], len(f.topics), len(f.queues))
 	})
 	return cmd

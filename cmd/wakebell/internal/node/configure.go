@@ -124,6 +124,7 @@ func (f *nodeFlags) validate(a *cli.App, file *config.File) (errs []error) {
 			errs = append(errs, &config.Error{File: file.Name, Line: line, Field: strings.Join(h.path(), "."), Text: "twice, or a topic and a queue; want one of them"})
 		}
 		names[h.name] = true
+		errs = append(errs, h.postErrors(file)...)
 		if err := try(a, connection.Config{}, wakebell.Config{}, h); err != nil {
 			errs = append(errs, blame(file, err, file.Fields, h, func(one config.Field) error {
 				alone := newHandled("x", h.queue)

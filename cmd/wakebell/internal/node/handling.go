@@ -15,12 +15,14 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
+	"github.com/wakebell/wakebell/webhook"
 )
 
 // handling are the flags of node about one topic or queue. The sections of a
 // configuration file have them as well.
 type handling struct {
 	exec            string
+	post            postFlags
 	tuned           wakebelltype.Settings
 	discardRejected bool
 	skipFailed      bool
@@ -34,6 +36,7 @@ type handling struct {
 func (h *handling) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&h.exec, "exec", "", "shell `command` to run for each delivery")
+	h.post.register(cmd)
 	h.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &h.tuned)
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
@@ -125,6 +128,7 @@ type handled struct {
 	handling
 	section *config.Section         // nil: none
 	script  *atomic.Pointer[string] // that runs; empty: none
+	hook    *webhook.Webhook        // nil: none
 }
 
 // newHandled returns a topic or a queue with the defaults of its flags. A queue has no
@@ -172,13 +176,16 @@ func (h *handled) own() *pflag.FlagSet {
 // rawHandler handles bodies of every kind.
 type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
-// handler returns the handler, which calls report and then the script.
+// handler returns the handler, which calls report and then the webhook or the script.
 func (h *handled) handler(a *cli.App, report rawHandler, commands *execGuard) wakebell.Handler {
 	h.script.Store(&h.exec)
-	script := h.script
+	script, hook := h.script, h.hook
 	handle := func(ctx context.Context, t wakebell.Timer[[]byte]) error {
 		if err := report(ctx, t); err != nil {
 			return err
+		}
+		if hook != nil {
+			return hook.Handle(ctx, t)
 		}
 		if script := *script.Load(); script != "" {
 			return shellHandler(a, script, commands)(ctx, t)
@@ -191,8 +198,11 @@ func (h *handled) handler(a *cli.App, report rawHandler, commands *execGuard) wa
 	return wakebell.Handle(wakebell.NewTopic[[]byte](h.name), handle, h.topicOptions()...)
 }
 
-// checkExec returns an error if the command cannot be run.
-func (h *handled) checkExec(ctx context.Context) error {
+// prepare opens the webhook, and returns an error if the command cannot be run.
+func (h *handled) prepare(ctx context.Context, p *posting) error {
+	if err := h.openPost(p); err != nil {
+		return err
+	}
 	if h.exec == "" {
 		return nil
 	}
@@ -204,6 +214,9 @@ func (h *handled) checkExec(ctx context.Context) error {
 
 // live reports whether a flag can change without a new handler.
 func (h *handled) live(flag string) bool {
+	if h.post.url != "" && (flag == "exec" || flag == "lease-ttl" || flag == "visibility-timeout") {
+		return false // the timeout of the webhook follows the lease
+	}
 	if flag == "exec" || flag == "visibility-timeout" || flag == "max-deliveries" {
 		return true
 	}
@@ -220,7 +233,7 @@ func (h *handled) retune(sys *wakebell.System, running *handled) error {
 	if err := sys.RetuneLocal(h.name, options...); err != nil {
 		return err
 	}
-	h.script = running.script
+	h.script, h.hook = running.script, running.hook
 	h.script.Store(&h.exec)
 	return nil
 }

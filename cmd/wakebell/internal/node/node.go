@@ -41,6 +41,8 @@ type nodeFlags struct {
 	drain, wait time.Duration
 	deadCap     int64
 	health      string
+	perHost     int // requests of webhooks
+	dash        dashFlags
 	metrics     telemetry.Flags
 
 	log cli.LogFlags
@@ -89,6 +91,12 @@ With --exec, sh -c COMMAND runs for each delivery, after its line:
 If a timer is cancelled, its lease is lost or the drain times out, the process
 group of its command is killed. On Linux the shell is killed too if the node is.
 
+With --post URL, each delivery is posted after its line, signed as Standard Webhooks
+says: 2xx is done; 408, 425, 429, 5xx and no answer are retried, after Retry-After if
+the answer has it; others are rejected. The body is the stored one, and headers tell
+topic, id, attempt and due instant. --post-secret-file is read again when it changes.
+Addresses that are not public need --post-allow.
+
 With --listen it also serves other processes: wakebell --remote, remote.Dial,
 actors, and gRPC. Beyond loopback it requires --tls-cert and --tls-key and, to
 authenticate peers, --token-file or --tls-client-ca; with both, peers need both.
@@ -116,6 +124,7 @@ once; the log names what needs a restart.
 ` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
+  wakebell node --topic invoices --post https://billing.example/hooks --post-secret-file secret
   wakebell node --topic mail --rate-limit 100 --rate-per 1m --max-in-flight 10
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
   wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key
@@ -140,6 +149,8 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
+	perHostFlag(flags, &f.perHost)
+	f.dash.register(cmd)
 	telemetry.HealthFlag(flags, &f.health)
 	f.metrics.Register(cmd)
 	f.log.Register(cmd)
@@ -173,9 +184,14 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	report := reporting(output.NewLockedWriter(a.Stdout), fail)
 	commands := &execGuard{log: log, lines: f.log.JSON(), paused: map[string]*time.Timer{}}
 	build := func(h *handled) wakebell.Handler { return h.handler(a, report, commands) }
+	posts, err := newPosting(f.perHost, log)
+	if err != nil {
+		return err
+	}
+	defer posts.close()
 	var handlers []wakebell.Handler
 	for _, h := range f.handled {
-		if err := h.checkExec(ctx); err != nil {
+		if err := h.prepare(ctx, posts); err != nil {
 			return err
 		}
 		handlers = append(handlers, build(h))
@@ -190,6 +206,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	posts.client.Store(sys.Client())
 	commands.guard(sys)
 	defer commands.stop()
 	if serving != nil {
@@ -210,7 +227,12 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		return err
 	}
 	defer stopHealth()
-	defer (&reloading{node: f, sys: sys, build: build, log: log}).onHangup(ctx)()
+	stopDash, err := f.serveDash(ctx, a, sys, settings, log, fail)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopDash()) }()
+	defer (&reloading{node: f, sys: sys, build: build, posts: posts, log: log}).onHangup(ctx)()
 	return cli.RunSystem(ctx, sys, log, attrs...)
 }
 

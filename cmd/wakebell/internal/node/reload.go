@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/config"
 )
 
 // reloading applies changes of the configuration file to a running node.
@@ -21,6 +22,7 @@ type reloading struct {
 	node  *nodeFlags
 	sys   *wakebell.System
 	build func(*handled) wakebell.Handler
+	posts *posting
 	log   *slog.Logger
 }
 
@@ -96,7 +98,7 @@ func (r *reloading) compareTop(next *nodeFlags) {
 			r.log.Info("setting changed", "field", flag, "from", from, "to", to)
 		case r.node.flags.Lookup(flag) != nil && r.isHandling(flag):
 			if subscribers {
-				r.log.Warn("setting needs a restart for topics of subscribers", "field", flag, "from", from, "to", to)
+				r.log.Warn("setting needs a restart for topics of subscribers", "field", flag, "from", config.Shown(flag, from), "to", config.Shown(flag, to))
 			}
 		case flag == "redis": // it may have a password
 			r.log.Warn("setting needs a restart; keeping the previous value", "field", flag)
@@ -114,7 +116,7 @@ func (r *reloading) isHandling(flag string) bool {
 // apply changes a topic or queue from its running form, nil for none, to the next.
 // When it fails, the topic keeps its form or, if it is not handled any more, has none.
 func (r *reloading) apply(ctx context.Context, from, to *handled) error {
-	if err := to.checkExec(ctx); err != nil {
+	if err := to.prepare(ctx, r.posts); err != nil {
 		return err
 	}
 	if from == nil {
@@ -148,7 +150,7 @@ func (r *reloading) compare(from, to *handled) (changed, live bool) {
 		was := from.flags.Lookup(f.Name).Value.String()
 		if is := f.Value.String(); was != is {
 			changed, live = true, live && to.live(f.Name)
-			r.log.Info("setting changed", "topic", to.name, "field", f.Name, "from", was, "to", is)
+			r.log.Info("setting changed", "topic", to.name, "field", f.Name, "from", config.Shown(f.Name, was), "to", config.Shown(f.Name, is))
 		}
 	})
 	return changed, live

@@ -160,7 +160,7 @@ build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/wakebell
 
 release-check: ## build two releases, compare builds, install the deb and upgrade it under load (TIMERS=10000); a quarter of an hour
-	@scripts/setup.sh redis-server
+	@scripts/setup.sh redis-server lintian
 	@TIMERS=$(TIMERS) scripts/release-check.sh
 
 deploy-test: ## test the Kubernetes manifests, the Helm chart and the compose file of deploy/

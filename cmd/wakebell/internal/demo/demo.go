@@ -37,7 +37,7 @@ type Settings struct {
 	Embedded bool
 	// Connection configures the connection to the server.
 	Connection connection.Config
-	// Out receives the story and the table, which is laid out for Screen.
+	// Out receives what happens and the table, which is laid out for Screen.
 	Out    io.Writer
 	Screen output.Screen
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # release-check.sh: builds two releases of the present commit, and checks that a build
-# is reproducible, that all files are complete, that lintian finds no error in the
-# deb, that it installs a working service, and that an upgrade under load loses no timer and logs no error. A tree
-# with uncommitted changes is refused. TIMERS=10000 sets the load.
+# is reproducible, that all files are complete, that lintian finds no error in the debs,
+# that one installs a working service, and that an upgrade under load loses no timer and
+# logs no error. A tree with uncommitted changes is refused. TIMERS=10000 sets the load.
 set -euo pipefail
 
 timers=${TIMERS:-10000}
@@ -85,7 +85,7 @@ install() {
     fail "dpkg -i of the $1 deb"
 }
 
-step "check the deb with lintian"
+step "check the debs with lintian"
 lintian --allow-root --fail-on error "$work"/second-out/*.deb || fail "lintian found errors"
 
 step "install the deb"

@@ -158,7 +158,7 @@ func TestGetNamesDeadLetter(t *testing.T) {
 
 func TestUnknownVariablesAreNamed(t *testing.T) {
 	b := fromEnvironment(t, "WAKEBELL_NODE_MAX_CONCURENT=3", "WAKEBELL_HEADER_X_TENANT=a", "WAKEBELL_TOPIC=x", "WAKEBELL_FENCE=1",
-		"WAKEBELL_DASH_SERVICE_HOST=10.0.0.1", "WAKEBELL_DASH_PORT_8686_TCP_ADDR=10.0.0.1", "WAKEBELL_PORT=tcp://10.0.0.1:80", "WAKEBELL_BASELINE=")
+		"WAKEBELL_DASH_SERVICE_HOST=10.0.0.1", "WAKEBELL_DASH_PORT_8686_TCP_ADDR=10.0.0.1", "WAKEBELL_PORT=tcp://10.0.0.1:80", "WAKEBELL_BASELINE=", "WAKEBELL_TOKEN=of-clients")
 	code, _, stderr := b.call("topics")
 	require.Zero(t, code)
 	require.Equal(t, "wakebell: warning: unknown variable WAKEBELL_NODE_MAX_CONCURENT; did you mean WAKEBELL_NODE_MAX_CONCURRENT?\n", stderr)

@@ -34,7 +34,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## show timers at work; needs no Redis
-	@$(GO) run ./cmd/wakebell demo
+	@$(GO) run ./cmd/wakebell/demo
 
 test: setup ## run all tests under the race detector; installs redis-server and what the clients need
 	$(GO) test -race -timeout 20m -p $(PACKAGES) ./...
@@ -157,10 +157,10 @@ fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 build: ## build the commands into bin/
-	$(GO) build -trimpath -o bin/ ./cmd/...
+	$(GO) build -trimpath -o bin/ ./cmd/wakebell
 
 release-check: ## build two releases, compare builds, install the deb and upgrade it under load (TIMERS=10000); a quarter of an hour
-	@scripts/setup.sh redis-server
+	@scripts/setup.sh redis-server lintian
 	@TIMERS=$(TIMERS) scripts/release-check.sh
 
 deploy-test: ## test the Kubernetes manifests, the Helm chart and the compose file of deploy/

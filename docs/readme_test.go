@@ -31,3 +31,34 @@ func TestReadmesProgramBuilds(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 }
+
+// TestExamplesBuildWhereTheyAreCopiedTo copies the programs of the examples into a module
+// of their own: one that imports an internal package would build only here.
+func TestExamplesBuildWhereTheyAreCopiedTo(t *testing.T) {
+	t.Parallel()
+	programs, err := filepath.Glob("../examples/*/*.go")
+	require.NoError(t, err)
+	dir, copied := t.TempDir(), map[string]bool{}
+	for _, program := range programs {
+		name := filepath.Base(filepath.Dir(program))
+		if strings.HasSuffix(program, "_test.go") || name == "tryout" {
+			continue
+		}
+		text, err := os.ReadFile(program)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "/internal/", program)
+		if _, err := os.Stat(filepath.Join(filepath.Dir(program), "go.mod")); err == nil {
+			continue // the modules that it needs beside ours are not here
+		}
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name, filepath.Base(program)), text, 0o600))
+		copied[name] = true
+	}
+	require.Greater(t, len(copied), 10)
+	checkout, err := filepath.Abs("..")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), "bash", "-ec", "go mod init example.org/copied\n"+getModule+"\ncp \"$CHECKOUT/go.sum\" .\ngo vet ./...")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CHECKOUT="+checkout, "GOPROXY=off", "GOFLAGS=", "GOWORK=off") // nothing is downloaded
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+}

@@ -69,3 +69,53 @@ func TestPackagesHaveScripts(t *testing.T) {
 		require.Contains(t, installed, "/usr/lib/systemd/system/"+name)
 	}
 }
+
+// A release is prepared by one command: a dated section, which is the message of a tag.
+func TestReleaseIsPrepared(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"release-prepare.sh", "release-notes.sh"} {
+		text, err := os.ReadFile(filepath.Join("../scripts", name))
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "scripts"), 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "scripts", name), text, 0o700)) //nolint:gosec // a script
+	}
+	bash := func(line string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "bash", "-ec", line)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=n", "GIT_AUTHOR_EMAIL=e@localhost", "GIT_COMMITTER_NAME=n", "GIT_COMMITTER_EMAIL=e@localhost")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	fine := func(line string) string {
+		out, err := bash(line)
+		require.NoError(t, err, out)
+		return out
+	}
+	const old = "# Changelog\n\nIntroduction.\n\n## [Unreleased]\n\n- added a\n\n## [0.2.0] - not tagged yet\n\nText.\n\n### Part\n\n- b\n\n## [0.1.0] - 2026-01-02\n\n- c\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(old), 0o600))
+	fine("git init -q . && git add -A . && git commit -qm first")
+	for _, refused := range []struct{ line, says string }{
+		{"scripts/release-prepare.sh 0.2.0", "no tag such as v0.1.0"},
+		{"git tag v0.1.0 && scripts/release-prepare.sh v0.1.0", "there is a tag v0.1.0"},
+		{"scripts/release-notes.sh v0.3.0", "nothing about v0.3.0"},
+		{"touch added && scripts/release-prepare.sh v0.2.0", "changes that are not committed"},
+	} {
+		out, err := bash(refused.line)
+		require.Error(t, err, refused.line)
+		require.Contains(t, out, refused.says)
+	}
+	require.Equal(t, "first\n?? added\n", fine("git log --format=%s && git status --short"), "a refusal changes nothing")
+	fine("rm added && scripts/release-prepare.sh v0.2.0")
+	text, err := os.ReadFile(filepath.Join(dir, "CHANGELOG.md"))
+	require.NoError(t, err)
+	require.Regexp(t, `^# Changelog\n\nIntroduction.\n\n## \[Unreleased\]\n\n## \[0.2.0\] - \d{4}-\d\d-\d\d\n\nText.\n\n### Part\n\n- b\n\n### Since the draft\n\n- added a\n\n## \[0.1.0\] - 2026-01-02\n\n- c\n$`, string(text))
+	notes := fine("scripts/release-notes.sh v0.2.0")
+	require.Equal(t, "Text.\n\n### Part\n\n- b\n\n### Since the draft\n\n- added a\n", notes)
+	require.Equal(t, notes, fine("git for-each-ref --format='%(contents)' refs/tags/v0.2.0 | sed '$d'"))
+	require.Empty(t, fine("git status --porcelain"))
+	out, err := bash("scripts/release-prepare.sh v0.3.0") // nothing is unreleased
+	require.Error(t, err)
+	require.Contains(t, out, "nothing about v0.3.0")
+	require.Empty(t, fine("git status --porcelain"))
+}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # release-check.sh: builds two releases of the present commit, and checks that a build
-# is reproducible, that all files are complete, that the deb installs a working
-# service, and that an upgrade under load loses no timer and logs no error. A tree
-# with uncommitted changes is refused. TIMERS=10000 sets the load.
+# is reproducible, that all files are complete, that lintian finds no error in the debs,
+# that one installs a working service, and that an upgrade under load loses no timer and
+# logs no error. A tree with uncommitted changes is refused. TIMERS=10000 sets the load.
 set -euo pipefail
 
 timers=${TIMERS:-10000}
@@ -85,11 +85,14 @@ install() {
     fail "dpkg -i of the $1 deb"
 }
 
+step "check the debs with lintian"
+lintian --allow-root --fail-on error "$work"/second-out/*.deb || fail "lintian found errors"
+
 step "install the deb"
 install first
 for file in usr/bin/wakebell etc/wakebell/wakebell.yaml etc/default/wakebell usr/lib/systemd/system/wakebell.service \
   usr/lib/systemd/system/wakebell-beat.service usr/lib/systemd/system/wakebell-dash.service \
-  usr/share/man/man1/wakebell-node.1.gz usr/share/bash-completion/completions/wakebell usr/share/doc/wakebell/copyright; do
+  usr/share/man/man1/wakebell-node.1.gz usr/share/bash-completion/completions/wakebell usr/share/doc/wakebell/copyright usr/share/doc/wakebell/changelog.gz; do
   [ -e "$installed/$file" ] || fail "the deb has no $file"
 done
 zcat "$installed"/usr/share/man/man1/wakebell-node.1.gz | grep -q "^.TH .*\"$(TZ=UTC LC_ALL=C git -C "$root" log -1 --date=format-local:'%b %Y' --format=%cd "$commit")\"" ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh [redis-server|postgres|mariadbd|prometheus|protoc|cc|make|chromium|npm|python-client|typescript-client]...:
+# setup.sh [redis-server|postgres|mariadbd|prometheus|protoc|cc|make|chromium|npm|lintian|python-client|typescript-client]...:
 # makes sure that programs and packages the build needs are installed. What is missing is
 # installed through apt-get when it is there and we are root; else the script says
 # what to install and fails. What typescript-client needs from npm is installed into
@@ -20,6 +20,7 @@ packages_of() {
     make) echo make ;;
     chromium) echo chromium fonts-dejavu-core ;; # without a font, text is drawn as boxes
     npm) echo npm ;;
+    lintian) echo lintian ;;
     python-client) echo python3 python3-grpcio python3-protobuf python3-pip python3-setuptools python3-wheel mypy ;;
     typescript-client) echo nodejs npm ;;
     *)

@@ -63,6 +63,10 @@ func TestWrongKindOfURLIsNamed(t *testing.T) {
 	code, _, stderr := b.call("ls", "-t", "TOPIC", "--redis", "redis+cluster://"+addr)
 	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "is not a Cluster; use redis:// in place of redis+cluster://")
+	code, _, stderr = b.call("topics", "--redis", "redis+cluster://"+addr)
+	require.Equal(t, cli.ExitError, code)
+	require.Contains(t, stderr, "wakebell: topics: redis at "+addr+" is not a Cluster")
+	require.NotContains(t, stderr, "queues cannot be listed", "the mistake is reported once")
 	code, _, stderr = b.call("ls", "-t", "TOPIC", "--redis", "rediss://"+addr)
 	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, `wakebell: list "`+b.topic+`": redis at `+addr+" does not answer, or has no TLS at this port (use redis:// there)\n")
@@ -154,7 +158,7 @@ func TestGetNamesDeadLetter(t *testing.T) {
 
 func TestUnknownVariablesAreNamed(t *testing.T) {
 	b := fromEnvironment(t, "WAKEBELL_NODE_MAX_CONCURENT=3", "WAKEBELL_HEADER_X_TENANT=a", "WAKEBELL_TOPIC=x", "WAKEBELL_FENCE=1",
-		"WAKEBELL_DASH_SERVICE_HOST=10.0.0.1", "WAKEBELL_DASH_PORT_8686_TCP_ADDR=10.0.0.1", "WAKEBELL_PORT=tcp://10.0.0.1:80", "WAKEBELL_BASELINE=")
+		"WAKEBELL_DASH_SERVICE_HOST=10.0.0.1", "WAKEBELL_DASH_PORT_8686_TCP_ADDR=10.0.0.1", "WAKEBELL_PORT=tcp://10.0.0.1:80", "WAKEBELL_BASELINE=", "WAKEBELL_TOKEN=of-clients")
 	code, _, stderr := b.call("topics")
 	require.Zero(t, code)
 	require.Equal(t, "wakebell: warning: unknown variable WAKEBELL_NODE_MAX_CONCURENT; did you mean WAKEBELL_NODE_MAX_CONCURRENT?\n", stderr)

@@ -120,17 +120,18 @@ func TestNodeWaitsForRedis(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	b := &bundle{t: t, topic: "x", redis: "redis://" + server.Addr}
-	code, _, stderr := b.call("node", "-t", "x")
+	code, _, stderr := b.call("node", "-t", "x", "--wait-for-redis", "0s")
 	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "unavailable")
 
-	node := b.start("node", "-t", "x", "--wait-for-redis", "30s")
+	node := b.start("node", "-t", "x") // no flag is needed
+	node.says("redis is unavailable; waiting for it")
 	server.Restart(t)
 	node.says("node runs")
 	require.Zero(t, node.stop())
 
 	server.Stop()
-	waiting := b.start("node", "-t", "x", "--wait-for-redis", "30s")
+	waiting := b.start("node", "-t", "x")
 	require.Zero(t, waiting.stop(), "a signal while the node waits for Redis is not an error")
 }
 

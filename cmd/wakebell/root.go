@@ -10,7 +10,6 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/bench"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/dash"
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/demo"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/gates"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/queues"
@@ -89,7 +88,7 @@ stores into it or changes its settings only warns if it is not.`,
 		{"Processes", []*cobra.Command{
 			node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), node.HealthCommand(a), dash.Command(a), audit.Command(a), stores.Command(a),
 		}},
-		{"Trying out and installing", []*cobra.Command{demo.Command(a), bench.Command(a), manCommand(a)}},
+		{"Trying out and installing", []*cobra.Command{demoCommand(a), bench.Command(a), manCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
 		for _, cmd := range group.commands {

@@ -21,7 +21,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
-	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/examples/tryout"
 )
 
 // Mails is the topic. A body is the address of the recipient.

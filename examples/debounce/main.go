@@ -13,7 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/examples/tryout"
 )
 
 // Changes is the topic. The id of a timer is the id of its document.

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/examples/tryout"
 	"github.com/wakebell/wakebell/gate"
 )
 

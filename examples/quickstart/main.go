@@ -12,7 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/examples/tryout"
 )
 
 // Invoice is the body of the timers.

@@ -22,7 +22,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/examples/tryout"
 )
 
 // Reminders is the topic. A body is the text to remind of.

@@ -21,9 +21,9 @@ var deliveryVariables = []string{
 }
 
 // foreignVariable matches variables that belong to others: the headers of a timer, those
-// that Kubernetes sets for services whose names begin with wakebell, and those of this
-// project's tests and scripts.
-var foreignVariable = regexp.MustCompile(`^WAKEBELL_(HEADER_.*|.*_SERVICE_(HOST|PORT).*|([A-Z0-9]+_)*PORT(_[0-9]+_.*)?|TEST_.*|FAULTS_.*|BASELINE|SITE_.*)$`)
+// that Kubernetes sets for services whose names begin with wakebell, the token of the
+// clients' examples, and those of this project's tests and scripts.
+var foreignVariable = regexp.MustCompile(`^WAKEBELL_(HEADER_.*|.*_SERVICE_(HOST|PORT).*|([A-Z0-9]+_)*PORT(_[0-9]+_.*)?|TOKEN|TEST_.*|FAULTS_.*|BASELINE|SITE_.*)$`)
 
 // warnOfUnknown warns of each variable that begins with WAKEBELL_ and is not one of any
 // command: it may be mistyped.

@@ -1,19 +1,19 @@
-// Package demo has the command that shows timers at work.
+// Package demo shows timers at work. It needs few packages, so that the first program that
+// a newcomer compiles is a small one.
 package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spf13/cobra"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,57 +29,36 @@ const (
 	lookInterval = 50 * time.Millisecond
 )
 
-// Command returns the command demo.
-func Command(a *cli.App) *cobra.Command {
-	var verbose bool
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Show what timers do, in 15 seconds",
-		Long: `Schedules six timers, handles them and prints what happens: one fires, one fails
-and is retried, one crashes its actor and is redelivered when its lease expires,
-one becomes a dead letter, two are cancelled. It ends with a table. The exit code
-is 0 if all happened as expected.
-
-It needs no Redis: a server runs inside the process. With --redis (not
-WAKEBELL_REDIS) it uses that server, with a topic that it removes afterwards.
-Output is coloured on a terminal; NO_COLOR turns colours off.`,
-		Example: `  wakebell demo
-  wakebell demo --redis redis://127.0.0.1:6379`,
-		Args: cli.NoArgs,
-	}
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "log the actors' work on stderr")
-	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		if a.RedisURL == "" {
-			a.RedisURL = cli.EmbeddedRedis
-		}
-		return run(ctx, a, verbose, 1)
-	})
-	return cmd
+// Settings say where the demo runs.
+type Settings struct {
+	// Redis is the server, of which the demo uses one topic that it removes afterwards.
+	Redis redis.UniversalClient
+	// Embedded says that the server ends with the demo.
+	Embedded bool
+	// Connection configures the connection to the server.
+	Connection connection.Config
+	// Out receives what happens and the table, which is laid out for Screen.
+	Out    io.Writer
+	Screen output.Screen
 }
 
+// Run performs the scenario. It fails if anything happens that was not to be expected.
+func Run(ctx context.Context, s Settings) error { return run(ctx, s, 1) }
+
 // run slows the demo down by the factor pace.
-func run(ctx context.Context, a *cli.App, verbose bool, pace int) (err error) {
-	conn, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	log := slog.New(slog.DiscardHandler)
-	if verbose {
-		log = cli.NewLogger(a.Stderr, "text", "debug")
-	}
+func run(ctx context.Context, s Settings, pace int) (err error) {
 	d := &demo{
-		narrator: newNarrator(a.Stdout, output.IsTerminal(a.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"),
+		narrator: newNarrator(s.Out, output.IsTerminal(s.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"),
 		topic:    wakebell.NewTopic[string]("demo-" + uuid.NewString()[:8]),
 		records:  map[string]*record{},
 		began:    make(chan string, len(scenario)),
 		pace:     pace,
 	}
-	settings, err := connection.New(conn.Redis, conn.Config(log))
+	conn, err := connection.New(s.Redis, s.Connection)
 	if err != nil {
 		return err
 	}
-	d.sys, err = wakebell.New(nil, settings, wakebell.Config{
+	d.sys, err = wakebell.New(nil, conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(d.topic, d.handle,
 			wakebell.LeaseTTL(d.paced(leaseTTL)), wakebell.MaxAttempts(maxAttempts), wakebell.RetryBackoff(d.paced(retryDelay), time.Minute))},
 	})
@@ -90,13 +69,13 @@ func run(ctx context.Context, a *cli.App, verbose bool, pace int) (err error) {
 	defer func() {
 		err = errors.Join(err, d.client.Forget(context.WithoutCancel(ctx), d.topic.Name()))
 	}()
-	if conn.Embedded() {
+	if s.Embedded {
 		d.tell(plain, "", "Redis runs inside this process until the demo ends.")
 	}
 	if err := d.perform(ctx); err != nil {
 		return err
 	}
-	return d.conclude(ctx, a)
+	return d.conclude(ctx, s.Out, s.Screen)
 }
 
 // perform runs the scenario until every timer has ended.
@@ -208,12 +187,12 @@ func (d *demo) findDead(ctx context.Context) error {
 
 // conclude prints what happened to each timer, and fails if it differs from the
 // scenario.
-func (d *demo) conclude(ctx context.Context, a *cli.App) error {
+func (d *demo) conclude(ctx context.Context, out io.Writer, screen output.Screen) error {
 	var wrong []error
-	if err := a.Printf("\n"); err != nil {
+	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
-	t := output.NewTable(a.Stdout, a.Screen(), output.Text("TIMER"), output.Text("WHAT HAPPENED"), output.Numeric("ATTEMPTS"), output.Short("LATENESS"))
+	t := output.NewTable(out, screen, output.Text("TIMER"), output.Text("WHAT HAPPENED"), output.Numeric("ATTEMPTS"), output.Short("LATENESS"))
 	for _, s := range scenario {
 		r := d.records[s.id]
 		late := ""

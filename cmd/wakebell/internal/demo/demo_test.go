@@ -2,16 +2,19 @@ package demo
 
 import (
 	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -27,14 +30,18 @@ func newClient(t *testing.T) *wakebell.Client {
 // does not change the scenario.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	for name, url := range map[string]string{"embedded": cli.EmbeddedRedis, "a server": "redis://" + redistest.SharedAddr(t)} {
+	server := embedded.Start()
+	t.Cleanup(server.Close)
+	inside := server.Client()
+	t.Cleanup(func() { _ = inside.Close() })
+	for name, rdb := range map[string]redis.UniversalClient{"embedded": inside, "a server": redistest.Shared(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			var out, errs bytes.Buffer
-			a := &cli.App{Stdout: &out, Stderr: &errs, RedisURL: url, Prefix: redistest.Name(t) + "/"}
-			require.NoError(t, run(t.Context(), a, false, 3))
-			require.Empty(t, errs.String(), "no noise")
+			var out bytes.Buffer
+			at := connection.Config{Prefix: redistest.Name(t) + "/", Logger: slog.New(slog.DiscardHandler)}
+			require.NoError(t, run(t.Context(), Settings{Redis: rdb, Embedded: name == "embedded", Connection: at, Out: &out, Screen: output.NewScreen(&out)}, 3))
+			require.Equal(t, name == "embedded", strings.Contains(out.String(), "Redis runs inside this process"))
 			require.NotContains(t, out.String(), "\x1b", "no colour outside a terminal")
 			for _, s := range scenario {
 				require.Regexp(t, `(?m)^`+s.id+` +`+s.ending+` +`, out.String())
@@ -46,7 +53,7 @@ func TestDemo(t *testing.T) {
 			require.Greater(t, time.Since(began), 30*time.Second)
 			for topic, err := range newClient(t).Topics(t.Context(), true, wakebelltype.Page{}) {
 				require.NoError(t, err)
-				require.False(t, strings.HasPrefix(topic, a.Prefix), "the demo leaves no topics")
+				require.False(t, strings.HasPrefix(topic, at.Prefix), "the demo leaves no topics")
 			}
 		})
 	}
@@ -54,18 +61,17 @@ func TestDemo(t *testing.T) {
 
 func TestDemoReportsUnexpectedResults(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	a := &cli.App{Stdout: &out, Stderr: &errs}
+	var out bytes.Buffer
 	d := &demo{client: newClient(t), narrator: newNarrator(&out, false), records: map[string]*record{}}
 	d.topic = wakebell.NewTopic[string](redistest.Name(t))
 	for _, s := range scenario {
 		d.records[s.id] = &record{attempts: s.attempts, ending: s.ending}
 	}
-	require.NoError(t, d.conclude(t.Context(), a))
+	require.NoError(t, d.conclude(t.Context(), &out, output.NewScreen(&out)))
 	d.records["tea"].ending = ""
-	err := d.conclude(t.Context(), a)
+	err := d.conclude(t.Context(), &out, output.NewScreen(&out))
 	require.EqualError(t, err, "tea: want fired after 1 attempts, got nothing after 1")
 	_, err = d.topic.Schedule(t.Context(), d.client, "", wakebell.In(time.Hour))
 	require.NoError(t, err)
-	require.ErrorContains(t, d.conclude(t.Context(), a), "1 timers are left in Redis")
+	require.ErrorContains(t, d.conclude(t.Context(), &out, output.NewScreen(&out)), "1 timers are left in Redis")
 }

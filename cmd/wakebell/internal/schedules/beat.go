@@ -62,7 +62,7 @@ and run (its number). The exit code is 1 when stdout cannot be written.
 	flags.BoolVar(&f.takeLock, "take-lock", false, "hold RedBeat's lock, so that Python beats wait")
 	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without one; use the Celery app's")
 	cli.DurationVar(flags, &f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
-	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	cli.DurationVar(flags, &f.wait, "wait-for-redis", time.Hour, "how long to wait for Redis at startup")
 	telemetry.HealthFlag(flags, &f.health)
 	f.metrics.Register(cmd)
 	f.log.Register(cmd)

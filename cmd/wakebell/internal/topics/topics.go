@@ -84,7 +84,8 @@ separator, dead_letter_key and fault.`,
 			if queues {
 				return listQueues(ctx, a, c.QueueOperator(), prefix, page)
 			}
-			return errors.Join(listTopics(ctx, a, c, names, page, chosen), addQueues(ctx, a, c, prefix))
+			failed := listTopics(ctx, a, c, names, page, chosen)
+			return errors.Join(failed, addQueues(ctx, a, c, prefix, failed == nil))
 		})
 	})
 	cmd.AddCommand(topicsRmCommand(a), topicsShardsCommand(a), topicsReshardCommand(a), topicsExportCommand(a), topicsImportCommand(a), topicsMoveCommand(a))
@@ -93,14 +94,14 @@ separator, dead_letter_key and fault.`,
 
 // addQueues prints the queues below the topics. The table of topics is complete
 // without them, so an error is only a note, and the lack of the right to see queues is
-// none.
-func addQueues(ctx context.Context, a *cli.App, c cli.Client, prefix string) error {
+// none. If note is false, the command reports an error already, most often the same.
+func addQueues(ctx context.Context, a *cli.App, c cli.Client, prefix string, note bool) error {
 	if a.WantsJSON() {
 		return nil
 	}
 	all, err := knownQueues(ctx, c.QueueOperator(), prefix, 0, wakebelltype.Page{})
 	if err != nil && ctx.Err() == nil {
-		if !errors.Is(err, wakebell.ErrForbidden) {
+		if note && !errors.Is(err, wakebell.ErrForbidden) {
 			a.Notef("wakebell: queues cannot be listed: %s\n", output.Escape(output.Fault(err)))
 		}
 		return nil

@@ -1,4 +1,5 @@
-// Package tryout gives the examples a Redis, so that they run without one.
+// Package tryout gives the examples a Redis, so that they run without one. It is not
+// internal, so that an example runs as it is where you copy it to; it may change with them.
 package tryout
 
 import (

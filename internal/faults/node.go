@@ -18,6 +18,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/partition"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -36,6 +37,7 @@ type NodeConfig struct {
 	Sentinels []string // host:port of each; empty: the node connects to Redis directly
 	Master    string   // the name of the master in the Sentinels
 	Cluster   []string // host:port of servers of a Cluster, in place of Redis
+	Host      string   // the address from which it connects; empty: any
 
 	Client string // the name of a client that schedules, and handles nothing
 	Seed   uint64 // of the client's choices
@@ -166,10 +168,18 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 func (c NodeConfig) client() redis.UniversalClient {
 	if len(c.Cluster) > 0 {
 		// A silent master is not to be noticed by this timeout.
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Cluster, ReadTimeout: 10 * time.Second})
+		options := &redis.ClusterOptions{Addrs: c.Cluster, ReadTimeout: 10 * time.Second}
+		if c.Host != "" {
+			options.ReadTimeout, options.Dialer = 0, partition.Dialer(c.Host)
+		}
+		return redis.NewClusterClient(options)
 	}
 	if len(c.Sentinels) > 0 {
-		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: c.Master, SentinelAddrs: c.Sentinels})
+		options := &redis.FailoverOptions{MasterName: c.Master, SentinelAddrs: c.Sentinels}
+		if c.Host != "" {
+			options.Dialer = partition.Dialer(c.Host)
+		}
+		return redis.NewFailoverClient(options)
 	}
 	options := &redis.Options{Addr: c.Redis}
 	if c.Client != "" {

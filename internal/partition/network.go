@@ -37,7 +37,7 @@ type Network struct {
 
 	mu      sync.Mutex
 	blocked map[link]bool
-	changed chan struct{} // closed when blocked changes
+	changed chan struct{}          // closed when blocked changes
 	conns   map[io.Closer]struct{} // connections and listeners
 	ended   bool
 }

@@ -19,9 +19,9 @@ type DeliveryLog struct {
 	// overlaps are not judged.
 	MaxOverlap time.Duration
 
-	// ConfirmedIsKept means that each replica that confirms a timer is one that a failover
-	// can promote: the loss of such a timer is a violation.
-	ConfirmedIsKept bool
+	// KeptFrom is by how many replicas a timer is confirmed that must not be lost: all that
+	// a failover can promote. 0: any timer may be lost in a failover.
+	KeptFrom int
 
 	// AtLeastOnce means that repeated deliveries need no cause.
 	AtLeastOnce bool

@@ -12,7 +12,7 @@ import (
 func (l *DeliveryLog) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}, Confirmed: map[int]int{}, LostConfirmed: map[int]int{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap, atLeastOnce: l.AtLeastOnce, confirmedIsKept: l.ConfirmedIsKept}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}, Confirmed: map[int]int{}, LostConfirmed: map[int]int{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap, atLeastOnce: l.AtLeastOnce, keptFrom: l.KeptFrom}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -31,9 +31,9 @@ type judge struct {
 	maxOverlap  time.Duration // DeliveryLog.MaxOverlap
 	atLeastOnce bool          // DeliveryLog.AtLeastOnce
 
-	confirmedIsKept bool        // DeliveryLog.ConfirmedIsKept
-	delivered       []time.Time // of all deliveries
-	violations      []string    // of the current timer
+	keptFrom   int         // DeliveryLog.KeptFrom
+	delivered  []time.Time // of all deliveries
+	violations []string    // of the current timer
 }
 
 func (j *judge) violation(count *int, format string, args ...any) {
@@ -220,7 +220,7 @@ func (j *judge) lost(t *Timer, g *generation) {
 	}
 	for _, c := range g.schedules {
 		if _, lost := j.find(c.Client, c.Called, c.Returned, DataLoss); c.Err == nil && lost {
-			if j.confirmedIsKept && c.Replicas > 0 {
+			if j.keptFrom > 0 && c.Replicas >= j.keptFrom {
 				break
 			}
 			j.LostByRedis++

@@ -14,8 +14,8 @@ func (b testLog) confirmed(replicas int) {
 	})
 }
 
-// Only the writes of processes beside the old master are lost with it, and none that a
-// replica has confirmed which a failover can promote.
+// Only the writes of processes beside the old master are lost with it, and none that
+// all replicas have confirmed.
 func TestJudgeOfTwoMasters(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -30,12 +30,13 @@ func TestJudgeOfTwoMasters(t *testing.T) {
 			b.confirmed(0)
 			b.fault(DataLoss, "client-2", 0, 50)
 		}, Judgement{Lost: 1}},
-		"lost, and confirmed by a replica that could be promoted": {func(b testLog) {
-			b.ConfirmedIsKept = true
-			b.confirmed(1)
+		"lost, and confirmed by all replicas": {func(b testLog) {
+			b.KeptFrom = 2
+			b.confirmed(2)
 			b.fault(DataLoss, "client-1", 0, 50)
 		}, Judgement{Lost: 1}},
-		"lost, and confirmed by a replica beside the old master": {func(b testLog) {
+		"lost, and confirmed by one of two replicas": {func(b testLog) {
+			b.KeptFrom = 2
 			b.confirmed(1)
 			b.fault(DataLoss, "client-1", 0, 50)
 		}, Judgement{LostByRedis: 1}},

@@ -36,7 +36,7 @@ func partitionCluster(w *world) {
 	}
 	w.divided, w.rdb = true, NodeConfig{Cluster: addrs}.client()
 	w.Cleanup(func() { _ = w.rdb.Close() })
-	w.deliveries.ConfirmedIsKept = true
+	d.confirm, w.deliveries.KeptFrom = []int{0, 1}, 1
 	end := d.staff([]string{topic, sharded})
 	w.pause(time.Second)
 	var cuts []string

@@ -24,8 +24,8 @@ const (
 	bothRun = 300 * time.Millisecond
 )
 
-// hostGroup is hosts that are parted, while the processes on each of them go on: a node, a
-// client, and a client that waits for a replica. Those beside a master that is cut off are
+// hostGroup is hosts that are parted, while the processes on each of them go on: a node,
+// clients, and clients that wait for replicas. Those beside a master that is cut off are
 // served by it.
 type hostGroup struct {
 	*world
@@ -34,6 +34,7 @@ type hostGroup struct {
 	connect func(host string) NodeConfig // how processes on a host reach Redis
 	masters func() []*partition.Server   // that most of the hosts have
 	on      map[string]string            // the host of each node and client
+	confirm []int                        // by how many replicas the timers of each client of a host
 
 	elected, served  []time.Duration // after the cut began, and after the election
 	resumed, demoted []time.Duration // after the cut was healed
@@ -81,11 +82,11 @@ func (d *hostGroup) staff(topics []string) (end func()) {
 	ctx, stop := context.WithCancel(d.Context())
 	var running sync.WaitGroup
 	for i, host := range d.hosts {
-		for replicas := range 2 {
+		for kind, replicas := range d.confirm {
 			rdb := d.connect(host).client()
 			d.Cleanup(func() { _ = rdb.Close() })
 			s := &scheduler{
-				pace: usualPace(), calls: d.deliveries, name: fmt.Sprintf("client-%d", 2*i+replicas+1),
+				pace: usualPace(), calls: d.deliveries, name: fmt.Sprintf("client-%d", len(d.confirm)*i+kind+1),
 				rng: rand.New(rand.NewPCG(d.rng.Uint64(), d.rng.Uint64())), client: newClient(d.T, rdb),
 			}
 			s.batch, s.topics, s.replicas = 6, topics, replicas
@@ -246,7 +247,8 @@ func partitionSentinel(w *world, name string, replicaBeside bool, args ...string
 		}
 		return nil
 	}
-	w.deliveries.ConfirmedIsKept = !replicaBeside
+	d.confirm = []int{0, 1, len(d.hosts) - 1}
+	w.deliveries.KeptFrom = len(d.hosts) - 1
 	end := d.staff(nil)
 	w.pause(time.Second)
 	var cuts []string
@@ -294,7 +296,8 @@ func (d *hostGroup) last(servers []*partition.Server, old *partition.Server, bes
 	return last
 }
 
-// calm waits until all follow one master, and all Sentinels know it.
+// calm waits until all follow one master, and all Sentinels know it. One that still takes a
+// replica for a master would make it follow the old one when it is elected in the next cut.
 func (d *hostGroup) calm(set *partition.Watched, master func() *partition.Server) {
 	d.Helper()
 	d.eventually("all follow the master", func() bool {
@@ -302,6 +305,6 @@ func (d *hostGroup) calm(set *partition.Watched, master func() *partition.Server
 		return m != nil && !slices.ContainsFunc(set.Sentinels, func(s *partition.Server) bool { return set.Master(d.T, s) != m }) &&
 			!slices.ContainsFunc(set.Servers, func(s *partition.Server) bool {
 				return s != m && s.Info(d.T, "replication", "master_link_status") != "up"
-			})
+			}) && !slices.ContainsFunc(set.Sentinels, func(s *partition.Server) bool { return s.Outdated(d.T) })
 	})
 }

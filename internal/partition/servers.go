@@ -2,6 +2,7 @@ package partition
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,6 +133,17 @@ func (w *Watched) Master(t testing.TB, sentinel *Server) *Server {
 		}
 	}
 	return nil
+}
+
+// Outdated reports whether a Sentinel still has another server for a master, or does not know.
+func (s *Server) Outdated(t testing.TB) bool {
+	t.Helper()
+	asked := redis.NewSentinelClient(s.RDB.Options())
+	defer asked.Close() //nolint:errcheck // it has answered
+	replicas, err := asked.Replicas(t.Context(), redistest.MasterName).Result()
+	return err != nil || slices.ContainsFunc(replicas, func(r map[string]string) bool {
+		return r["role-reported"] != "slave" || r["flags"] != "slave"
+	})
 }
 
 // await waits until a condition is true, and fails the test after a minute.

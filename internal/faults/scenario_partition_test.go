@@ -33,6 +33,7 @@ type hostGroup struct {
 	hosts   []string
 	connect func(host string) NodeConfig // how processes on a host reach Redis
 	masters func() []*partition.Server   // that most of the hosts have
+	settle  func()                       // waits until all agree on the masters
 	on      map[string]string            // the host of each node and client
 	confirm []int                        // by how many replicas the timers of each client of a host
 
@@ -138,10 +139,12 @@ func (d *hostGroup) cut(old *partition.Server, replica func() *partition.Server,
 		return old.Info(d.T, "replication", "role") == "slave" && old.Info(d.T, "replication", "master_link_status") == "up" ||
 			slices.Contains(d.masters(), old) && replica().Info(d.T, "replication", "role") == "slave" && replica().Info(d.T, "replication", "master_link_status") == "up"
 	})
+	followed := time.Since(healed).Round(time.Millisecond)
+	d.settle() // an election that had begun ends after the cut
 	if old.Info(d.T, "replication", "role") == "master" {
 		return
 	}
-	d.demoted = append(d.demoted, time.Since(healed).Round(time.Millisecond))
+	d.demoted = append(d.demoted, followed)
 	d.deliveries.RecordFault(Fault{Kind: DataLoss, From: written, To: parted})
 	for name, host := range d.on {
 		// A command of the others that waited in the network runs on the old master as well.
@@ -247,6 +250,7 @@ func partitionSentinel(w *world, name string, replicaBeside bool, args ...string
 		}
 		return nil
 	}
+	d.settle = func() { d.calm(set, master) }
 	d.confirm = []int{0, 1, len(d.hosts) - 1}
 	w.deliveries.KeptFrom = len(d.hosts) - 1
 	end := d.staff(nil)
@@ -269,7 +273,6 @@ func partitionSentinel(w *world, name string, replicaBeside bool, args ...string
 		}
 		d.cut(old, replica, beside, how, lengths[i])
 		cuts = append(cuts, fmt.Sprintf("%s for %v", how, lengths[i]))
-		d.calm(set, master)
 	}
 	end()
 	w.rdb = master().RDB

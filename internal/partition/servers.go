@@ -135,13 +135,15 @@ func (w *Watched) Master(t testing.TB, sentinel *Server) *Server {
 	return nil
 }
 
-// Outdated reports whether a Sentinel still has another server for a master, or does not know.
+// Outdated reports whether a Sentinel is about to fail over, still has another server for a
+// master, or does not know.
 func (s *Server) Outdated(t testing.TB) bool {
 	t.Helper()
 	asked := redis.NewSentinelClient(s.RDB.Options())
 	defer asked.Close() //nolint:errcheck // it has answered
 	replicas, err := asked.Replicas(t.Context(), redistest.MasterName).Result()
-	return err != nil || slices.ContainsFunc(replicas, func(r map[string]string) bool {
+	master, failed := asked.Master(t.Context(), redistest.MasterName).Result()
+	return err != nil || failed != nil || master["flags"] != "master" || slices.ContainsFunc(replicas, func(r map[string]string) bool {
 		return r["role-reported"] != "slave" || r["flags"] != "slave"
 	})
 }

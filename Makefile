@@ -28,7 +28,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast simulate simulate-mutants embedded-kills gate-histories cluster-failovers takeover incidents faults faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast simulate simulate-mutants embedded-kills gate-histories cluster-failovers takeover incidents faults partitions faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ stock: setup ## run programs on an unmodified protoactor-go against nodes: burst
 
 hostile: setup ## attack a served node in random mixes beside honest load (FOR=30m SEED=1)
 	$(GO) test ./remote -run '^TestHostile$$' -v -count 1 -timeout 0 -hostile.for $(FOR) -hostile.seed $(SEED)
+
+partitions: setup ## cut a master off from its replicas and peers while it goes on serving clients (SEED=1 ROUNDS=1 FOR=1h O=text|json|markdown)
+	@$(MAKE) --no-print-directory faults ONLY=partition,partition-guarded,partition-replica,partition-cluster SEED=$(SEED) ROUNDS=$(ROUNDS) FOR=$(FOR) O=$(O)
 
 faults-mutants: setup ## break one guard after another and see the fault scenarios detect it (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestEvidenceExists checks that the tests, scenarios, invariants and clauses that the page of
-// evidence and the list of defects name are there.
+// evidence and the list of defects name are there, and that the table of mutants has all.
 func TestEvidenceExists(t *testing.T) {
 	t.Parallel()
 	tests, harness, simulation := sources(t, "..", "_test.go"), sources(t, "../internal/faults", ".go"), sources(t, "../internal/simulate", ".go")
@@ -41,8 +41,14 @@ func TestEvidenceExists(t *testing.T) {
 		}
 	}
 	require.Greater(t, rows, 12)
-	for _, name := range regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(read(t, "../internal/simulate/RESULTS.md"), -1) {
+	results := read(t, "../internal/simulate/RESULTS.md")
+	for _, name := range regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(results, -1) {
 		require.Contains(t, tests, "func "+name[1]+"(", "in the list of defects")
+	}
+	mutants, err := filepath.Glob("../internal/faults/testdata/mutants/*.patch")
+	require.NoError(t, err)
+	for _, patch := range mutants {
+		require.Contains(t, results, "\n| "+strings.TrimSuffix(filepath.Base(patch), ".patch")+" | ", "the table of mutants")
 	}
 }
 

@@ -80,7 +80,7 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	if e.undone(last, r) {
 		return CauseUndone, time.Time{}
 	}
-	if e.dataLost(r.Delivered, r.Delivered) {
+	if e.twoMasters(last, r) {
 		return CauseTwoMasters, time.Time{}
 	}
 	if f, ok := e.returned(last, r); ok {
@@ -213,7 +213,7 @@ func (r *Run) continues(last *Run) bool {
 // disturbed reports whether a call may have run more than once: its command was
 // hit by a fault, or Redis was away.
 func (e *evidence) disturbed(id string, c *Call) bool {
-	if _, ok := e.find("", c.Called, c.Returned, Outage); ok {
+	if _, ok := e.find(c.Client, c.Called, c.Returned, Outage); ok {
 		return true
 	}
 	if _, ok := e.find(c.Client, c.Called, c.Returned, LinkCut); ok {
@@ -230,7 +230,7 @@ func (e *evidence) disturbed(id string, c *Call) bool {
 func (e *evidence) undone(last, r *Run) bool {
 	return slices.ContainsFunc(e.whole, func(i int) bool {
 		f := e.faults[i]
-		if f.Kind != DataLoss || r.Delivered.Before(f.To) || !last.Delivered.Before(f.To) {
+		if f.Kind != DataLoss || f.Target != "" && f.Target != last.Node || r.Delivered.Before(f.To) || !last.Delivered.Before(f.To) {
 			return false
 		}
 		if last.Result == ResultAccepted {
@@ -248,9 +248,30 @@ func (e *evidence) duplicated(id string, before time.Time) bool {
 	})
 }
 
-// dataLost reports whether Redis lost writes of the interval.
-func (e *evidence) dataLost(from, to time.Time) bool {
-	_, ok := e.find("", from, to, DataLoss)
+// twoMasters reports whether one of two runs was claimed, or settled, while Redis lost
+// the writes of its node: the other master had the timer as well.
+func (e *evidence) twoMasters(last, r *Run) bool {
+	if e.dataLost(r.Node, r.Delivered, r.Delivered) {
+		return true
+	}
+	held := last.Ended.Add(e.ttl)
+	if last.Ended.IsZero() {
+		held = r.Delivered
+	}
+	return slices.ContainsFunc(e.whole, func(i int) bool {
+		f := e.faults[i]
+		return f.Kind == DataLoss && f.Target == last.Node && f.overlaps(last.Delivered, held)
+	})
+}
+
+// anyLoss reports whether Redis lost writes of any process.
+func (e *evidence) anyLoss() bool {
+	return slices.ContainsFunc(e.whole, func(i int) bool { return e.faults[i].Kind == DataLoss })
+}
+
+// dataLost reports whether Redis lost writes of a process in the interval.
+func (e *evidence) dataLost(target string, from, to time.Time) bool {
+	_, ok := e.find(target, from, to, DataLoss)
 	return ok
 }
 

@@ -22,6 +22,10 @@ type DeliveryLog struct {
 	// overlaps are not judged.
 	MaxOverlap time.Duration
 
+	// KeptFrom is by how many replicas a timer is confirmed that must not be lost: all that
+	// a failover can promote. 0: any timer may be lost in a failover.
+	KeptFrom int
+
 	// AtLeastOnce means that repeated deliveries need no cause.
 	AtLeastOnce bool
 
@@ -84,7 +88,9 @@ type Call struct {
 	// keeps it.
 	Message string
 	Draft   int
-	Err     error `json:"-"` // the outcome is unknown
+	// Replicas is how many replicas have confirmed the timer.
+	Replicas int
+	Err      error `json:"-"` // the outcome is unknown
 
 	// unsure means that the call may have run twice, so that the answer may be that
 	// of the second run.
@@ -174,7 +180,8 @@ const (
 // Fault is one fault, from its start to its end.
 type Fault struct {
 	Kind FaultKind
-	// Target is a node or a client; empty: all of them.
+	// Target is a node or a client; empty: all of them. With a target, DataLoss is of what
+	// this process wrote.
 	Target   string
 	From, To time.Time
 	// Words are the ids in the command that was hit; nil: the fault is not of a

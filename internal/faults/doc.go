@@ -85,8 +85,9 @@
 //   - undone by Redis: Redis lost its writes since the handler's end. Acknowledged
 //     schedules that are lost in this way count as "lost by Redis".
 //
-//   - two masters: the timer was claimed while Redis lost its writes. In a Cluster a
-//     master that continues after its replica was elected answers claims for a moment.
+//   - two masters: the timer was claimed while Redis lost its writes, or the node of the
+//     previous delivery wrote to the master that was replaced. In a Cluster a master that
+//     continues after its replica was elected answers claims for a moment.
 //
 //   - link cut: the link of a subscriber was cut or silent between the claim and a
 //     lease after the handler's end; a lease later.
@@ -171,6 +172,18 @@
 // In the scenario cluster a master that was suspended until its replica was elected may
 // confirm writes when it continues, before it knows. Redis loses them: such a settlement
 // is not stale.
+//
+// # Partitions
+//
+// The scenarios partition, partition-guarded, partition-replica and partition-cluster part
+// hosts (package partition), while all processes go on. There are two masters then. A fault
+// DataLoss with a target says that a process wrote to the one that is replaced: its
+// acknowledged schedules may be lost ("lost by Redis"), and a timer that it claimed or settled
+// may be delivered on the other side ("two masters"), also while its handler runs; such
+// overlaps are counted, and all others are violations. A schedule that all replicas
+// confirmed must not be lost. One that a replica confirmed may be: the replica may be on the
+// side of the old master, as in partition-replica, or follow it for a second after the cut
+// while another one is the master. The report says how many there were.
 //
 // # Reminders
 //

@@ -82,11 +82,12 @@ func chosen(t *testing.T) []scenario {
 	}
 	var some []scenario
 	for name := range strings.SplitSeq(*only, ",") {
-		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		all := slices.Concat(scenarios, partitions)
+		i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
 		if i < 0 {
 			t.Fatalf("unknown scenario %q", name)
 		}
-		some = append(some, scenarios[i])
+		some = append(some, all[i])
 	}
 	return some
 }

@@ -12,7 +12,7 @@ import (
 func (l *DeliveryLog) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap, resolution: max(l.Resolution, time.Microsecond), atLeastOnce: l.AtLeastOnce}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}, Confirmed: map[int]int{}, LostConfirmed: map[int]int{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap, resolution: max(l.Resolution, time.Microsecond), atLeastOnce: l.AtLeastOnce, keptFrom: l.KeptFrom}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -31,8 +31,10 @@ type judge struct {
 	maxOverlap  time.Duration // DeliveryLog.MaxOverlap
 	resolution  time.Duration // DeliveryLog.Resolution, at least that of a Redis
 	atLeastOnce bool          // DeliveryLog.AtLeastOnce
-	delivered   []time.Time   // of all deliveries
-	violations  []string      // of the current timer
+
+	keptFrom   int         // DeliveryLog.KeptFrom
+	delivered  []time.Time // of all deliveries
+	violations []string    // of the current timer
 }
 
 func (j *judge) violation(count *int, format string, args ...any) {
@@ -60,6 +62,11 @@ func (j *judge) timer(t *Timer) {
 		}
 		j.early(g)
 		j.repeats(t, g)
+		for _, c := range g.schedules {
+			if c.Err == nil {
+				j.Confirmed[c.Replicas]++
+			}
+		}
 		for _, c := range g.cancels {
 			j.answer(t.ID, g, c)
 		}
@@ -112,7 +119,7 @@ func (j *judge) repeats(t *Timer, g *generation) {
 				j.recovered(cause, r.Delivered.Sub(since))
 			}
 			switch {
-			case cause == CauseUndone, cause == CauseTwoMasters:
+			case cause == CauseUndone, cause == CauseTwoMasters, j.twoMasters(last, r):
 				claims = 0 // Redis lost their number too
 			case cause == CauseRelease, cause == CauseReturned:
 				claims -= last.Attempt - 1 // the claim was undone
@@ -145,6 +152,9 @@ func (j *judge) overlaps(cause Cause, last, r *Run) {
 	both := last.Ended.Sub(r.Began)
 	switch {
 	case j.maxOverlap == 0, last.Ended.IsZero(), both <= j.maxOverlap:
+		return
+	case cause == CauseTwoMasters:
+		j.Twice++
 		return
 	case cause == CauseAmbiguous, cause == CauseDuplicate, cause == CauseUndone: // another timer
 		return
@@ -210,8 +220,12 @@ func (j *judge) lost(t *Timer, g *generation) {
 		return
 	}
 	for _, c := range g.schedules {
-		if c.Err == nil && j.dataLost(c.Called, c.Returned) {
+		if _, lost := j.find(c.Client, c.Called, c.Returned, DataLoss); c.Err == nil && lost {
+			if j.keptFrom > 0 && c.Replicas >= j.keptFrom {
+				break
+			}
 			j.LostByRedis++
+			j.LostConfirmed[c.Replicas]++
 			return
 		}
 	}
@@ -224,13 +238,13 @@ func (j *judge) stale(t *Timer) {
 	for _, r := range t.Runs {
 		taken := func(by time.Time) bool { // by another run, or a call
 			return slices.ContainsFunc(t.Runs, func(o *Run) bool {
-				return t.claimedAfter(o, r) && o.Delivered.Before(by) && !j.dataLost(o.Delivered, o.Delivered)
+				return t.claimedAfter(o, r) && o.Delivered.Before(by) && !j.dataLost(o.Node, o.Delivered, o.Delivered)
 			}) || slices.ContainsFunc(t.Calls, func(c Call) bool {
 				return c.Called.After(r.Delivered) && c.Returned.Before(by) && !c.unsure && c.Found == FoundRunning
 			})
 		}
 		// A settlement that Redis has lost had no effect.
-		if r.Result == ResultAccepted && taken(r.SettleCalled) && !j.dataLost(r.SettleCalled, r.Settled) {
+		if r.Result == ResultAccepted && taken(r.SettleCalled) && !j.dataLost(r.Node, r.SettleCalled, r.Settled) {
 			j.violation(&j.Stale, "attempt %d settled the timer and was not its holder", r.Attempt)
 		}
 		touched := slices.ContainsFunc(t.Calls, func(c Call) bool {

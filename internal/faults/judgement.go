@@ -11,6 +11,11 @@ type Judgement struct {
 	Lost        int // acknowledged, not superseded, and no handler was done with it
 	LostByRedis int // as Lost, but Redis had lost the write
 	Early       int // delivered before its instant
+
+	Confirmed     map[int]int // acknowledged schedules, by how many replicas had to confirm them
+	LostConfirmed map[int]int // of these, the part of LostByRedis
+	Twice         int         // handlers that ran beside the next one of their timer, with two masters
+
 	Repeated    int // deliveries after the first of a timer
 	Causes      map[Cause]int
 	Uncaused    int // repeated without a cause
@@ -60,6 +65,8 @@ func (j *Judgement) add(o *Judgement) {
 		j.Causes[cause] += n
 	}
 	j.Recovery = append(j.Recovery, o.Recovery...)
+	j.Twice += o.Twice
+	j.Confirmed, j.LostConfirmed = sum(j.Confirmed, o.Confirmed), sum(j.LostConfirmed, o.LostConfirmed)
 	if j.RecoveryBy == nil {
 		j.RecoveryBy = map[Cause][]time.Duration{}
 	}
@@ -67,4 +74,15 @@ func (j *Judgement) add(o *Judgement) {
 		j.RecoveryBy[cause] = append(j.RecoveryBy[cause], took...)
 	}
 	j.Violations = append(j.Violations, o.Violations...)
+}
+
+// sum adds the counts of two maps.
+func sum(a, b map[int]int) map[int]int {
+	if a == nil {
+		a = map[int]int{}
+	}
+	for k, n := range b {
+		a[k] += n
+	}
+	return a
 }

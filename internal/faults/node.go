@@ -21,6 +21,7 @@ import (
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded/durable"
 	"github.com/wakebell/wakebell/internal/journal"
+	"github.com/wakebell/wakebell/internal/partition"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -33,12 +34,17 @@ const NodeVariable = "WAKEBELL_FAULTS_NODE"
 // settleLimit bounds the wait for the last timers of a round.
 const settleLimit = 60 * time.Second
 
+// silence is after what time a process that may be cut off takes a server for unreachable,
+// as the command wakebell has it.
+const silence = time.Second
+
 // NodeConfig configures a node.
 type NodeConfig struct {
 	Redis     string   // host:port
 	Sentinels []string // host:port of each; empty: the node connects to Redis directly
 	Master    string   // the name of the master in the Sentinels
 	Cluster   []string // host:port of servers of a Cluster, in place of Redis
+	Host      string   // the address from which it connects; empty: any
 
 	Store    string // a directory in which the node stores everything, in place of Redis
 	Socket   string // of the Store, for clients
@@ -194,10 +200,20 @@ func (c NodeConfig) connect(log *slog.Logger) (rdb redis.UniversalClient, end fu
 func (c NodeConfig) client() redis.UniversalClient {
 	if len(c.Cluster) > 0 {
 		// A silent master is not to be noticed by this timeout.
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Cluster, ReadTimeout: 10 * time.Second})
+		options := &redis.ClusterOptions{Addrs: c.Cluster, ReadTimeout: 10 * time.Second}
+		if c.Host != "" {
+			options.ReadTimeout, options.DialTimeout, options.DialerRetries = silence, silence, 1
+			options.Dialer = partition.Dialer(c.Host)
+		}
+		return redis.NewClusterClient(options)
 	}
 	if len(c.Sentinels) > 0 {
-		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: c.Master, SentinelAddrs: c.Sentinels})
+		options := &redis.FailoverOptions{MasterName: c.Master, SentinelAddrs: c.Sentinels}
+		if c.Host != "" {
+			options.ReadTimeout, options.DialTimeout, options.DialerRetries = silence, silence, 1
+			options.Dialer = partition.Dialer(c.Host)
+		}
+		return redis.NewFailoverClient(options)
 	}
 	options := &redis.Options{Addr: c.Redis}
 	if c.Client != "" {

@@ -145,6 +145,17 @@ func (r *Row) causes() string {
 	return strings.Join(parts, ", ")
 }
 
+// divided describes what two masters at a time did, if clients waited for replicas.
+func (r *Row) divided() (notes []string) {
+	if len(r.Confirmed) < 2 {
+		return nil
+	}
+	for _, n := range slices.Sorted(maps.Keys(r.Confirmed)) {
+		notes = append(notes, fmt.Sprintf("timers that %d replicas had to confirm: %d acknowledged, %d of them lost", n, r.Confirmed[n], r.LostConfirmed[n]))
+	}
+	return append(notes, fmt.Sprintf("%d handlers ran beside the next one of their timer, on the other master", r.Twice))
+}
+
 // recoveries describes the recovery times by cause, if there is more than one cause.
 func (r *Row) recoveries() (notes []string) {
 	if len(r.RecoveryBy) < 2 {
@@ -186,7 +197,7 @@ func (r *Report) writeNotes(w io.Writer) error {
 		}
 	}
 	for _, row := range r.Rows() {
-		for _, note := range append(row.recoveries(), row.Notes...) {
+		for _, note := range slices.Concat(row.recoveries(), row.divided(), row.Notes) {
 			fmt.Fprintf(&b, "%s: %s\n", row.Scenario, note)
 		}
 	}
@@ -219,7 +230,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, "| %s | %d | %s |\n", row.Scenario, row.Deliveries, row.causes())
 	}
 	for _, row := range r.Rows() {
-		for _, note := range append(row.recoveries(), row.Notes...) {
+		for _, note := range slices.Concat(row.recoveries(), row.divided(), row.Notes) {
 			fmt.Fprintf(&b, "\n%s: %s.\n", row.Scenario, note)
 		}
 	}

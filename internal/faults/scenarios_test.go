@@ -38,3 +38,12 @@ var scenarios = []scenario{
 	{"memory", time.Second, full},
 	{"races", 5 * time.Second, races},
 }
+
+// partitions are scenarios that only -faults.only runs: each takes a minute or more, nearly
+// all of it waiting.
+var partitions = []scenario{
+	{"partition", time.Second, partitionAlone},
+	{"partition-guarded", time.Second, partitionGuarded},
+	{"partition-replica", time.Second, partitionReplica},
+	{"partition-cluster", time.Second, partitionCluster},
+}

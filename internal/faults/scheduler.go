@@ -22,7 +22,12 @@ type pace struct {
 	work    func(*rand.Rand) Work
 	topics  []string                  // of batches, at random; empty: the topic of all scenarios
 	options []wakebell.ScheduleOption // of every timer
+
+	replicas int // that have to confirm every timer
 }
+
+// confirmWithin is how long a schedule waits for replicas.
+const confirmWithin = 200 * time.Millisecond
 
 func usualPace() pace {
 	return pace{
@@ -145,9 +150,13 @@ func (s *scheduler) schedule(ctx context.Context) {
 
 // try schedules a batch once and records the answer.
 func (s *scheduler) try(ctx context.Context, plans []plan) bool {
+	options := s.options
+	if s.replicas > 0 {
+		options = append(options, wakebell.WithReplicas(s.replicas, confirmWithin))
+	}
 	drafts := make([]wakebell.Draft, len(plans))
 	for i, p := range plans {
-		drafts[i] = p.draft(s.options...)
+		drafts[i] = p.draft(options...)
 	}
 	called := time.Now()
 	answers, err := s.client.Schedule(ctx, drafts...)
@@ -158,7 +167,7 @@ func (s *scheduler) try(ctx context.Context, plans []plan) bool {
 			Called: called, Returned: returned, Earliest: called.Add(p.in), Err: err,
 		}
 		if err == nil {
-			c.Due, c.Found = answers[i].Due, found(answers[i].Outcome)
+			c.Due, c.Found, c.Replicas = answers[i].Due, found(answers[i].Outcome), s.replicas
 		}
 		s.calls.RecordCall(p.id, c)
 	}

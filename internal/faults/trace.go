@@ -98,7 +98,7 @@ func (t *tracer) instant(at time.Time, up time.Duration) spec.Instant {
 func (t *tracer) trace() (trace spec.Trace, ok bool) {
 	slices.SortStableFunc(t.Runs, func(a, b *Run) int { return a.Delivered.Compare(b.Delivered) })
 	trace.World = spec.World{IDs: 1, TTL: spec.Instant((t.ttl - time.Millisecond).Microseconds()), Ahead: spec.Instant(t.claimedEarly().Microseconds())}
-	if len(t.Calls) == 0 || t.dataLost(t.base(), t.base().Add(time.Hour)) {
+	if len(t.Calls) == 0 || t.anyLoss() {
 		return trace, false
 	}
 	perhaps := map[spec.Seen]int{}

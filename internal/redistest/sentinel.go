@@ -2,8 +2,10 @@ package redistest
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -55,20 +57,27 @@ func awaitReplica(t testing.TB, replica *redis.Client) {
 	})
 }
 
-// startSentinel starts a Sentinel with the configuration file that it requires, and in
-// which it stores its state.
+// startSentinel starts a Sentinel for a master on this machine.
 func startSentinel(t testing.TB, master *Server) *Server {
+	t.Helper()
+	return StartSentinel(t, master.Addr, 1,
+		"sentinel down-after-milliseconds "+MasterName+" 4000", "sentinel failover-timeout "+MasterName+" 5000")
+}
+
+// StartSentinel runs a Sentinel that watches the master at an address until the end of the
+// test. Lines are added to the configuration file that it requires, and in which it stores
+// its state.
+func StartSentinel(t testing.TB, master string, quorum int, lines ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sentinel.conf")
-	return startWith(t, dir, func(port int) ([]string, error) {
-		text := fmt.Sprintf(`bind 127.0.0.1
-port %d
-dir %s
-sentinel monitor %s 127.0.0.1 %d 1
-sentinel down-after-milliseconds %[3]s 4000
-sentinel failover-timeout %[3]s 5000
-`, port, dir, MasterName, master.port)
+	host, port, err := net.SplitHostPort(master)
+	if err != nil {
+		t.Fatalf("redistest: address of the master: %v", err)
+	}
+	return startWith(t, dir, func(own int) ([]string, error) {
+		text := fmt.Sprintf("bind 127.0.0.1\nport %d\ndir %s\nsentinel monitor %s %s %s %d\n%s\n",
+			own, dir, MasterName, host, port, quorum, strings.Join(lines, "\n"))
 		return []string{file, "--sentinel"}, os.WriteFile(file, []byte(text), 0o600)
 	})
 }

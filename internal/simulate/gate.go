@@ -16,6 +16,9 @@ const gateName = "g"
 
 var terms = gate.Terms{Lease: 5 * time.Second, Signal: 4 * time.Second, Presence: 12 * time.Second}
 
+// lookEvery is how many heartbeats are between two looks at the places of tickets.
+const lookEvery = 10
+
 // guest is a process at a gate. It makes one request after another; one whose answer is lost is
 // sent again.
 type guest struct {
@@ -36,6 +39,7 @@ type guest struct {
 	numbers uint64
 	count   uint64 // of requests
 	beating bool   // heartbeats are sent
+	beats   int
 }
 
 func newGuest(s *sim, number int) *guest {
@@ -170,7 +174,9 @@ func (g *guest) beat() {
 	if g.turn > 0 {
 		s.turns.extended(g, reply.Lost[0])
 	}
-	if reply.Lapsed {
+	// A turn may begin and end while the process stands still: it asks for its tickets now and
+	// then, as nodes do.
+	if g.beats++; reply.Lapsed || g.beats%lookEvery == 0 {
 		g.look()
 	}
 	if slices.Contains(reply.Overdue, gateName) {

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/embedded"
@@ -58,6 +59,8 @@ type sim struct {
 	events events
 	order  int
 
+	server  *miniredis.Miniredis
+	aged    time.Time // until when keys have expired
 	rdb     *redis.Client
 	clients [2]*client
 	nodes   []*node
@@ -113,10 +116,23 @@ func (s *sim) after(d time.Duration, do func()) {
 func (s *sim) until(end time.Time) {
 	for len(s.events) > 0 && !s.events[0].at.After(end) {
 		e := heap.Pop(&s.events).(event)
-		sleepUntil(e.at)
+		s.sleepUntil(e.at)
 		e.do()
 	}
-	sleepUntil(end)
+	s.sleepUntil(end)
+}
+
+// keysAge is how late keys expire at most. The server looks at all of them for it, which at
+// every event would take a sixth of the time.
+const keysAge = time.Second
+
+// sleepUntil lets virtual time pass, and keys expire.
+func (s *sim) sleepUntil(at time.Time) {
+	sleepUntil(at)
+	if d := time.Since(s.aged); d >= keysAge {
+		s.server.FastForward(d)
+		s.aged = s.aged.Add(d)
+	}
 }
 
 // sleepUntil lets virtual time pass. An instant of its own for each event keeps goroutines of
@@ -153,11 +169,12 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 	sleepUntil(plan.Begin)
 	server := embedded.Start()
 	defer server.Close()
+	server.Miniredis().ClockTTL(false)
 	options := server.Options()
 	options.PoolSize, options.MaxRetries = 100, -1
 	s := &sim{
 		ctx: ctx, plan: plan, random: rand.New(rand.NewPCG(plan.Seed, 1)), //nolint:gosec // a run is to be repeated
-		begin: time.Now(), rdb: redis.NewClient(options), faulty: true, hash: fnv.New64a(), keep: trace,
+		begin: time.Now(), server: server.Miniredis(), aged: time.Now(), rdb: redis.NewClient(options), faulty: true, hash: fnv.New64a(), keep: trace,
 		schedules: map[string]*schedule{},
 	}
 	defer s.rdb.Close() //nolint:errcheck // the server ends too

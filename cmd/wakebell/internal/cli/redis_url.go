@@ -51,6 +51,16 @@ func renew(lifetime, jitter *time.Duration) {
 	}
 }
 
+// silence is the default of dial_timeout and read_timeout where another server can take
+// over. A server that was cut off answers nothing; with the defaults of go-redis a client
+// whose Sentinel was cut off as well needs a minute to ask another one.
+const silence = time.Second
+
+// notice sets these defaults. A negative timeout, which go-redis reads as none, stays.
+func notice(dial, read *time.Duration) {
+	*dial, *read = cmp.Or(*dial, silence), cmp.Or(*read, silence)
+}
+
 // replicaDial is for how long a replica is dialled; then the master is asked.
 const replicaDial = time.Second
 
@@ -230,6 +240,7 @@ func dialSentinel(where string, u *url.URL, t tlsFlags, fromReplicas bool) (serv
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
 	renew(&o.ConnMaxLifetime, &o.ConnMaxLifetimeJitter)
+	notice(&o.DialTimeout, &o.ReadTimeout)
 	s := servers{redis: redis.NewFailoverClient(o)}
 	if fromReplicas {
 		r := *o
@@ -255,6 +266,7 @@ func dialCluster(where string, u *url.URL, t tlsFlags, fromReplicas bool) (serve
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
 	renew(&o.ConnMaxLifetime, &o.ConnMaxLifetimeJitter)
+	notice(&o.DialTimeout, &o.ReadTimeout)
 	s := servers{redis: redis.NewClusterClient(o)}
 	if fromReplicas {
 		r := *o

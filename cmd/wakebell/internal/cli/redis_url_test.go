@@ -70,3 +70,27 @@ func TestConnectionsAreRenewed(t *testing.T) {
 	require.Equal(t, [][2]time.Duration{{10 * time.Second, 2 * time.Second}}, lifetimes("redis://h:1/0?conn_max_lifetime=10s"))
 	require.Equal(t, [][2]time.Duration{{-1, -1}}, lifetimes("redis://h:1/0?conn_max_lifetime=0"))
 }
+
+// A server that was cut off is taken for unreachable after a second where another one can
+// take over; where none can, a stall is waited for.
+func TestSilentServersAreNoticedWhereAnotherTakesOver(t *testing.T) {
+	t.Parallel()
+	timeouts := func(where string) [2]time.Duration {
+		s, err := dial(where, tlsFlags{})
+		require.NoError(t, err)
+		defer s.redis.Close() //nolint:errcheck // it has not connected
+		switch c := s.redis.(type) {
+		case *redis.ClusterClient:
+			return [2]time.Duration{c.Options().DialTimeout, c.Options().ReadTimeout}
+		case *redis.Client:
+			return [2]time.Duration{c.Options().DialTimeout, c.Options().ReadTimeout}
+		}
+		return [2]time.Duration{}
+	}
+	require.Equal(t, [2]time.Duration{time.Second, time.Second}, timeouts("redis+sentinel://h:1/m"))
+	require.Equal(t, [2]time.Duration{time.Second, time.Second}, timeouts("redis+cluster://h:1"))
+	require.Equal(t, [2]time.Duration{2 * time.Second, 3 * time.Second}, timeouts("redis+sentinel://h:1/m?dial_timeout=2s&read_timeout=3s"))
+	for _, d := range timeouts("redis://h:1") {
+		require.Greater(t, d, 2*time.Second)
+	}
+}

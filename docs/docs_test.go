@@ -36,7 +36,7 @@ func TestDocumentsShowRealOutput(t *testing.T) {
 	bin := program(t)
 	checkout, err := filepath.Abs("..")
 	require.NoError(t, err)
-	for _, name := range []string{"first.md", "start.md", "operations.md", "guides/capacity.md", "guides/migrate.md", "guides/security.md"} {
+	for _, name := range []string{"first.md", "http.md", "start.md", "operations.md", "guides/capacity.md", "guides/migrate.md", "guides/security.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(name)
@@ -54,7 +54,7 @@ func TestDocumentsShowRealOutput(t *testing.T) {
 					// downloaded. The other settings are those of a user.
 					"GOPROXY=off", "GOFLAGS=", "GOWORK=off", "NPM_CONFIG_LOGLEVEL=error"),
 				standIns: standIns,
-				names:    map[string]string{"127.0.0.1:6379": server.Addr, "127.0.0.1:7070": redistest.Address(t)},
+				names:    map[string]string{"127.0.0.1:6379": server.Addr, "127.0.0.1:7070": redistest.Address(t), "127.0.0.1:8081": redistest.Address(t)},
 			}
 			after := w.through(d)
 			if *update {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/conn"
 	"github.com/wakebell/wakebell/remote/internal/httpapi"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -63,6 +64,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			newProblem("internal", "the request failed").write(w)
 		}
 	}()
+	// A body that is not read, of a refused request, has no longer either. The deadlines of
+	// the request before would end this one.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(conn.BodyWithin)) // a recorder has none
+	h.sending(w)
 	if err := h.origin.Check(r); err != nil {
 		newProblem("forbidden", "a page of another origin sent the request").write(w)
 		return

@@ -86,8 +86,10 @@ func (d *document) operation(r *route) object {
 		}
 	}
 	if r.keyed() {
-		parameters = append(parameters, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": 256},
-			"description": "A repeated request with the same key is not carried out again: for 24 hours, of messages to a queue for a minute."})
+		parameters = append(parameters, object{
+			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": 256},
+			"description": "A repeated request with the same key is not carried out again: for 24 hours, of messages to a queue for a minute.",
+		})
 	}
 	status := "200"
 	if r.out.ProtoReflect().Descriptor().Name() == "SettleResponse" {

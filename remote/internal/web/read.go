@@ -29,6 +29,7 @@ func (h *handler) body(ctx context.Context, route *route, w http.ResponseWriter,
 	nothing := func() {}
 	size, most := r.ContentLength, int64(h.node.MaxMessage())
 	if size == 0 || r.Body == nil || r.Body == http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // of the body; a caller that waits sends nothing
 		return nil, nothing, nil
 	}
 	if !route.hasBody() {

@@ -37,20 +37,19 @@ func TestDocumentsShowRealOutput(t *testing.T) {
 	bin := program(t)
 	checkout, err := filepath.Abs("..")
 	require.NoError(t, err)
-	for _, name := range []string{"first.md", "webhooks.md", "start.md", "operations.md", "guides/capacity.md", "guides/migrate.md", "guides/security.md"} {
+	for _, name := range []string{"first.md", "http.md", "start.md", "operations.md", "guides/capacity.md", "guides/migrate.md", "guides/security.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(name)
 			require.NoError(t, err)
 			d, err := parse(string(text))
 			require.NoError(t, err)
-			names := map[string]string{}
-			if name == "webhooks.md" { // its programs name the port alone
+			server := redistest.Start(t, "--appendonly", "yes")
+			names := map[string]string{"127.0.0.1:6379": server.Addr, "127.0.0.1:7070": redistest.Address(t), "127.0.0.1:8081": redistest.Address(t)}
+			if name == "first.md" { // its programs name the port alone
 				_, port, _ := strings.Cut(redistest.Address(t), ":")
 				names["8080"] = port
 			}
-			server := redistest.Start(t, "--appendonly", "yes")
-			names["127.0.0.1:6379"], names["127.0.0.1:7070"] = server.Addr, redistest.Address(t)
 			dir := t.TempDir()
 			w := &walk{
 				t: t, dir: dir, update: *update,

@@ -46,6 +46,10 @@ type Config struct {
 	// dropped.
 	Advertise string
 
+	// HTTPAddress is the host:port to serve HTTP at, with the same credentials, rights
+	// and bounds. Empty: none. The rule for Address applies to it as well.
+	HTTPAddress string
+
 	// Tokens maps each valid bearer token to its owner, the principal of the peer:
 	// idempotency keys, subscriptions and rights belong to it. A token has 16 to
 	// 4,096 bytes of printable ASCII without spaces. Empty: no token is required.
@@ -196,7 +200,15 @@ func (c Config) validate() error {
 		errs = append(errs, argument.Invalid("MaxConnections", "%d, want at least 1", c.MaxConnections))
 	}
 	if err == nil {
-		errs = append(errs, c.secure(host))
+		errs = append(errs, c.secure(c.Address, host))
+	}
+	if c.HTTPAddress != "" {
+		host, _, err := wire.HostPort(c.HTTPAddress)
+		if err != nil {
+			errs = append(errs, argument.Invalid("HTTPAddress", "%v", err))
+		} else {
+			errs = append(errs, c.secure(c.HTTPAddress, host))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -206,7 +218,7 @@ func (c Config) settings() peer.Settings {
 	s := peer.Settings{
 		Address: c.Address, Advertise: c.Advertise, TLS: c.TLS,
 		Tokens: c.Tokens, TokenCertificates: c.TokenCertificates, Token: c.Token,
-		MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
+		Insecure: c.Insecure, MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
 		HandlerOptions: c.HandlerOptions, QueueHandlerOptions: c.QueueHandlerOptions, Operators: c.Operators, Rights: c.Rights,
 		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.logger,
 	}
@@ -220,14 +232,14 @@ func (c Config) settings() peer.Settings {
 // without encryption or without authentication. Config.Insecure allows it.
 var ErrInsecure = errors.New("insecure")
 
-func (c Config) secure(host string) error {
+func (c Config) secure(address, host string) error {
 	switch ip := net.ParseIP(host); {
 	case c.Insecure, host == "localhost", ip != nil && ip.IsLoopback():
 		return nil
 	case c.TLS == nil:
-		return fmt.Errorf("%w: address %s is not loopback and has no TLS; Config.Insecure allows it", ErrInsecure, c.Address)
+		return fmt.Errorf("%w: address %s is not loopback and has no TLS; Config.Insecure allows it", ErrInsecure, address)
 	case len(c.Tokens) == 0 && c.TLS.ClientCAs == nil:
-		return fmt.Errorf("%w: address %s is not loopback and has neither Tokens nor client certificates; Config.Insecure allows it", ErrInsecure, c.Address)
+		return fmt.Errorf("%w: address %s is not loopback and has neither Tokens nor client certificates; Config.Insecure allows it", ErrInsecure, address)
 	}
 	return nil
 }

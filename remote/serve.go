@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/remote/internal/limits"
 	"github.com/wakebell/wakebell/remote/internal/server"
+	"github.com/wakebell/wakebell/remote/internal/web"
 	"github.com/wakebell/wakebell/remote/rights"
 )
 
@@ -22,6 +24,8 @@ import (
 type Server struct {
 	system *wakebell.System
 	server *server.Server
+	http   *web.Server // nil: it does not listen for HTTP
+	at     string      // address of HTTP
 }
 
 // ErrStarted is returned by Serve if the System was started before: its running
@@ -49,8 +53,34 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	return &Server{sys, s}, nil
+	served := &Server{system: sys, server: s}
+	if err := served.listenHTTP(cfg.HTTPAddress); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	return served, nil
 }
+
+func (s *Server) listenHTTP(address string) error {
+	if address == "" {
+		return nil
+	}
+	l, err := s.server.ListenHTTP(address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	s.at, s.http = l.Addr().String(), web.Serve(l, s.server, s.HTTPHandler())
+	return nil
+}
+
+// HTTPHandler returns a handler of the HTTP API, for a program that serves it itself. It
+// authenticates, permits and bounds requests as Config says; the TLS, the connections and
+// the time that headers take are the program's. Without Tokens and client certificates it
+// answers requests for loopback only, unless Config.Insecure is set.
+func (s *Server) HTTPHandler() http.Handler { return web.NewHandler(s.server) }
+
+// HTTPAddress returns the host:port of Config.HTTPAddress; empty: none.
+func (s *Server) HTTPAddress() string { return s.at }
 
 // Address returns the host:port under which peers reach the System.
 func (s *Server) Address() string { return s.system.ActorSystem().Address() }
@@ -72,7 +102,12 @@ func (s *Server) SetRights(rights *rights.Grants) error { return s.server.SetRig
 
 // Stop stops listening and closes all connections. Call it after the System's
 // Stop, which answers the requests in flight. Further calls do nothing.
-func (s *Server) Stop() { s.server.Stop() }
+func (s *Server) Stop() {
+	if s.http != nil {
+		s.http.Stop()
+	}
+	s.server.Stop()
+}
 
 // Run serves sys, starts it, and stops both when ctx ends. It returns the error of
 // Serve or of sys.Run, which also returns when another goroutine calls sys.Stop.

@@ -163,7 +163,7 @@ func TestChartIsValidWithAllValues(t *testing.T) {
 	t.Parallel()
 	found := render(t, `
 image: {repository: registry.example.com/wakebell, tag: 0.2.0, pullSecrets: [registry]}
-node: {env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://otel:4318"}]}
+node: {config: {http: "0.0.0.0:8081"}, env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://otel:4318"}]}
 beat: {args: [--celery]}
 dash: {enabled: true, writable: true, tls: dash-tls, args: [--hide-payloads]}
 networkPolicy:
@@ -201,6 +201,12 @@ keda: {enabled: true, threshold: 50}
 	require.EqualValues(t, 443, service.Spec.Ports[0].Port)
 	require.Contains(t, types["Deployment wakebell-beat"].(*apps.Deployment).Spec.Template.Spec.Containers[0].Args, "--celery")
 
+	node := types["Deployment wakebell-node"].(*apps.Deployment).Spec.Template.Spec.Containers[0]
+	require.Contains(t, node.Ports, core.ContainerPort{Name: "http", ContainerPort: 8081})
+	nodes := types["Service wakebell"].(*core.Service)
+	require.Equal(t, "http", nodes.Spec.Ports[1].TargetPort.String())
+	require.EqualValues(t, 8081, nodes.Spec.Ports[1].Port)
+
 	// The policy lets in what the pods serve, and nothing else of this chart.
 	allowed := types["NetworkPolicy wakebell"].(*network.NetworkPolicy)
 	var in, out []int32
@@ -214,7 +220,7 @@ keda: {enabled: true, threshold: 50}
 			out = append(out, port.Port.IntVal)
 		}
 	}
-	require.ElementsMatch(t, []int32{7070, 9090, 8686, 8080}, in)
+	require.ElementsMatch(t, []int32{7070, 8081, 9090, 8686, 8080}, in)
 	require.ElementsMatch(t, []int32{53, 53, 6379, 26379, 4317, 4318, 443}, out)
 }
 

@@ -25,6 +25,8 @@ type Bound struct {
 var (
 	// Streams bounds calls and sessions.
 	Streams = Bound{Name: "streams", Note: ", which are calls and sessions", Principal: 512, Host: 1024, Total: 4096}
+	// Waits bounds the requests of HTTP that wait for leases or a turn.
+	Waits = Bound{Name: "waiting requests of HTTP", Principal: 64, Host: 96, Total: 512}
 	// Dialing bounds the concurrent attempts to dial peers.
 	Dialing = Bound{Name: "links to peers being dialled", Principal: 16, Host: 32, Total: 128}
 	// FailedDials bounds the attempts that fail, per minute.
@@ -103,6 +105,7 @@ func Table(maxConnections, maxMessage int) []Bound {
 		Connections(maxConnections),
 		Waiting(maxConnections),
 		Streams,
+		Waits,
 		Messages(maxMessage),
 		{Name: "bytes of each stream that are not read yet", Principal: StreamWindow},
 		Dialing,

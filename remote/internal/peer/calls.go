@@ -38,7 +38,7 @@ type callKey struct{}
 // begin authenticates every stream before anything but its headers is read, so that
 // a caller without credentials takes no memory. It must not block.
 func (g *Guard) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
-	w, err := g.authenticate(ctx)
+	w, err := g.authenticate(ctx, g.Connections)
 	if err != nil {
 		g.refused(ctx, err)
 		return nil, err

@@ -42,8 +42,9 @@ type Guard struct {
 	Services      []func(grpc.ServiceRegistrar)
 	CarryOut      grpc.UnaryServerInterceptor // interceptor of the services
 	Connections   *conn.Connections
-	streams       *limits.Budget // of all connections
-	bodies        *limits.Budget // bytes of messages
+	Web           *conn.Connections // of HTTP
+	streams       *limits.Budget    // of all connections
+	bodies        *limits.Budget    // bytes of messages
 	dials         dials
 	Lines         loglimit.Limiter // of the log, about peers
 
@@ -78,6 +79,7 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 	g.dials = newDials()
 	g.Connections = conn.NewConnections(cfg.MaxConnections, cfg.TLS)
 	g.Connections.Refused = func(host string, err error) { g.logRefusal(host, "", err) }
+	g.Web = g.Connections.Beside()
 	g.Connections.Count = g.intakeOf
 	//nolint:forbidigo // ended by Stop
 	g.Closing, g.Close = context.WithCancel(context.Background())
@@ -168,6 +170,7 @@ func (g *Guard) Stop() {
 	}
 	g.Close()
 	g.Connections.CloseAll()
+	g.Web.CloseAll()
 	g.server.Stop()
 	_ = g.listener.Close() // already closed if Serve was called
 	g.Running.Wait()

@@ -116,8 +116,8 @@ func codeOf(err error) string {
 
 var errClosing = errors.New("shutting down")
 
-// authenticate returns the caller, or an error.
-func (g *Guard) authenticate(ctx context.Context) (Caller, error) {
+// authenticate returns the caller of a connection, or an error.
+func (g *Guard) authenticate(ctx context.Context, all *conn.Connections) (Caller, error) {
 	w := Caller{names: func(string) bool { return false }, celery: messages.CeleryQueues(g.Cfg.CeleryQueues)}
 	p, ok := gpeer.FromContext(ctx)
 	if !ok {
@@ -143,7 +143,7 @@ func (g *Guard) authenticate(ctx context.Context) (Caller, error) {
 	hash := access.TokenHash(sha256.Sum256([]byte(token)))
 	owner, ours := known[hash]
 	if ours {
-		g.Connections.Show(p.Addr, hash)
+		all.Show(p.Addr, hash)
 		_, ours = (*g.owners.Load())[hash] // SetTokens may have run before Show
 	}
 	if !ok || !ours {

@@ -17,6 +17,7 @@ type Settings struct {
 	Tokens, TokenCertificates  map[string]string
 	Token                      string
 	MaxMessage, MaxConnections int
+	Insecure                   bool
 	HandlerOptions             []wakebell.HandlerOption
 	QueueHandlerOptions        []wakebell.QueueHandlerOption
 	Operators                  []string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/remote/internal/access"
+	"github.com/wakebell/wakebell/remote/internal/conn"
 )
 
 // setOwners replaces the owners of tokens, and logs operators without a token, which
@@ -36,9 +37,11 @@ func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 	}
 	before, known := *g.owners.Load(), access.Owners(tokens, certificates)
 	g.setOwners(known)
-	g.Connections.CloseUnless(func(token access.TokenHash) bool {
-		now, ok := (*known)[token]
-		return ok && (now.Certificate == "" || now.Certificate == before[token].Certificate)
-	})
+	for _, all := range []*conn.Connections{g.Connections, g.Web} {
+		all.CloseUnless(func(token access.TokenHash) bool {
+			now, ok := (*known)[token]
+			return ok && (now.Certificate == "" || now.Certificate == before[token].Certificate)
+		})
+	}
 	return nil
 }

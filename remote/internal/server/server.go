@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/access"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/subscriptions"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -29,6 +30,7 @@ type Server struct {
 	gates  *actor.PID
 
 	operations *operations
+	waits      *limits.Budget // requests of HTTP that wait
 }
 
 // Start listens and accepts peers. Call it before the System's Start.
@@ -37,7 +39,8 @@ func Start(sys *wakebell.System, cfg peer.Settings) (*Server, error) {
 	cfg.Metrics = metrics.New(metrics.Options{Provider: sys.MeterProvider()})
 	g := peer.NewGuard(actors, cfg)
 	g.Queues = access.NewQueueKeys(sys, cfg.Queues)
-	s := &Server{guard: g, system: sys, operations: newOperations(sys, g)}
+	s := &Server{guard: g, system: sys, operations: newOperations(sys, g), waits: limits.NewBudget(limits.Waits)}
+	g.Measure(s.waits)
 	s.gates = actors.NewLocalPID(strings.TrimSuffix(sys.Gateway().GetId(), "gateway") + "gates")
 	s.Open()
 	if err := g.Listen(); err != nil {

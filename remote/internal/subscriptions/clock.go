@@ -50,6 +50,7 @@ func (h *hub) extended(all []*poller.ForwardedLease, now time.Time) {
 			continue
 		}
 		l.until = m.Until().Add(time.Second)
+		h.answerExtending(l, Settled{Held: true, TTL: ttlOf(m, now).AsDuration()})
 		if s := l.of; s != nil && s.to != nil {
 			confirmed[s] = append(confirmed[s], &messages.LeaseExtended{Id: m.GetId(), Delivery: m.GetDelivery(), Ttl: ttlOf(m, now)})
 		}

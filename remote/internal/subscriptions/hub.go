@@ -49,7 +49,8 @@ type hub struct {
 	lingering *limits.Party       // charged for the last subscription until the topic is closed
 	idle      *limits.Party       // charged for the closed topic
 
-	reattaching bool // a reattach message is scheduled
+	reattaching bool      // a reattach message is scheduled
+	lingerUntil time.Time // the topic stays open for the next Pull until then
 }
 
 // subscriberKey identifies a subscriber. Two owners may use the same name.
@@ -81,6 +82,8 @@ type held struct {
 	gone  bool
 
 	counted bool // it is charged to waitingMemory
+
+	extending []*actor.PID // callers of HTTP that await an extension
 }
 
 // asked is an unanswered SubscribeRequest.
@@ -129,6 +132,14 @@ func (h *hub) Receive(c actor.Context) {
 		h.Stop()
 	case *messages.SubscribeRequest:
 		h.subscribe(c, m, owner, host)
+	case Pull:
+		h.pull(c, m, owner, host)
+	case Detach:
+		h.detachPulled(c, m, owner)
+	case Settle:
+		h.settle(c, m, owner)
+	case lingerOver:
+		h.tune()
 	case *messages.UnsubscribeRequest:
 		h.unsubscribe(m, owner)
 		c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})

@@ -145,6 +145,7 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 // free forgets a settled or expired lease.
 func (h *hub) free(l *held) {
 	h.releaseMemory(l)
+	h.answerExtending(l, Settled{})
 	delete(h.held, l.lease.GetDelivery())
 	if s := l.of; s != nil {
 		h.use(s, -1)

@@ -47,12 +47,13 @@ func (r *router) Receive(c actor.Context) {
 	case *actor.Started:
 		r.topic = map[string]*openTopic{}
 	case *messages.SubscribeRequest:
-		if hub, fault := r.hub(c, m); fault != nil {
-			fault.Request = m.GetRequest()
-			c.Respond(fault)
-		} else {
-			c.Forward(hub)
-		}
+		r.subscribe(c, m)
+	case Pull:
+		r.subscribe(c, m.SubscribeRequest)
+	case Detach:
+		r.forward(c, m.Topic, Detached{})
+	case Settle:
+		r.forward(c, m.Topic, Settled{})
 	case hubIdle:
 		r.remove(c, m)
 	case RightsChanged:
@@ -60,16 +61,33 @@ func (r *router) Receive(c actor.Context) {
 			c.Send(open.hub, m)
 		}
 	case *messages.UnsubscribeRequest:
-		if open := r.topic[m.GetTopic()]; open != nil {
-			c.Forward(open.hub)
-		} else {
-			c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})
-		}
+		r.forward(c, m.GetTopic(), &messages.UnsubscribeResponse{Request: m.GetRequest()})
 	case *messages.Verdicts:
 		if open := r.topic[m.GetTopic()]; open != nil {
 			c.Forward(open.hub)
 		}
 	}
+}
+
+// subscribe forwards the message that it receives to the hub of its subscription.
+func (r *router) subscribe(c actor.Context, m *messages.SubscribeRequest) {
+	hub, fault := r.hub(c, m)
+	if fault != nil {
+		fault.Request = m.GetRequest()
+		c.Respond(fault)
+		return
+	}
+	c.Forward(hub)
+}
+
+// forward passes the message that it receives to the hub of a topic. Without one it
+// answers.
+func (r *router) forward(c actor.Context, topic string, without any) {
+	if open := r.topic[topic]; open != nil {
+		c.Forward(open.hub)
+		return
+	}
+	c.Respond(without)
 }
 
 // remove ends the hub of a topic without subscribers, unless a SubscribeRequest is

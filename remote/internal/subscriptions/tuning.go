@@ -29,7 +29,7 @@ type tuning struct {
 // Without subscribers it removes the topic from the System.
 func (h *hub) tune() {
 	want := min(h.capacity(), maxCredits)
-	if want == 0 && len(h.held) == 0 && len(h.waiting) == 0 {
+	if want == 0 && len(h.held) == 0 && len(h.waiting) == 0 && !h.lingers() {
 		want = absent
 	}
 	h.tuning.want = want

@@ -17,11 +17,11 @@ import (
 
 // listenFlags configure the listener of a node.
 type listenFlags struct {
-	address, advertise, clientCA string
-	redisCert, redisKey          string
-	insecure                     bool
-	celery                       string // queues with commas between them; empty: none
-	operators                    string // names with commas between them; empty: all
+	address, http, advertise, clientCA string
+	redisCert, redisKey                string
+	insecure                           bool
+	celery                             string // queues with commas between them; empty: none
+	operators                          string // names with commas between them; empty: all
 
 	rights     rightsFlag
 	peerQueues string // names with commas between them
@@ -33,9 +33,10 @@ type listenFlags struct {
 func (f *listenFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.address, "listen", "", "`address` to listen at for other processes, as 10.0.0.5:7070; empty: none")
+	flags.StringVar(&f.http, "http", "", "`address` to serve HTTP and JSON at, as 10.0.0.5:8081; empty: none")
 	flags.StringVar(&f.advertise, "advertise", "", "`address` under which peers reach the node, if other than --listen")
 	flags.StringVar(&f.clientCA, "tls-client-ca", "", "PEM `file` with the authorities for the certificates that peers must present")
-	flags.StringVar(&f.redisCert, "redis-tls-cert", "", "with --listen: PEM `file` with the certificate to present to Redis")
+	flags.StringVar(&f.redisCert, "redis-tls-cert", "", "with --listen or --http: PEM `file` with the certificate to present to Redis")
 	flags.StringVar(&f.redisKey, "redis-tls-key", "", "PEM `file` with its key")
 	flags.BoolVar(&f.insecure, "insecure-listen", false, "allow listening beyond loopback without TLS or without authenticating peers")
 	flags.StringVar(&f.operators, "operators", "", "`names` of tokens or certificates, as a,b, that may inspect and operate everything (default all)")
@@ -50,9 +51,9 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 // --tls-key.
 func (f *listenFlags) combined(cert, key string) error {
 	switch {
-	case f.address == "":
+	case f.address == "" && f.http == "":
 		if *f != (listenFlags{}) {
-			return cli.Usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --celery-queues, --operators, --rights and --peer-queues go with --listen")
+			return cli.Usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --celery-queues, --operators, --rights and --peer-queues go with --listen or --http")
 		}
 	case (cert == "") != (key == ""):
 		return cli.Usagef("--tls-cert and --tls-key go together")
@@ -65,10 +66,10 @@ func (f *listenFlags) combined(cert, key string) error {
 // take uses the certificate of --tls-cert and the tokens for the listener, and
 // returns its configuration, or nil if the node does not listen.
 func (f *listenFlags) take(a *cli.App, log *slog.Logger) (*remote.Config, error) {
-	if f.address == "" {
+	if f.address == "" && f.http == "" {
 		return nil, f.combined("", "")
 	}
-	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure}
+	cfg := &remote.Config{Address: f.address, HTTPAddress: f.http, Advertise: f.advertise, Insecure: f.insecure}
 	if f.operators != "" {
 		cfg.Operators = strings.Split(f.operators, ",")
 	}
@@ -101,11 +102,18 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 		return nil, nil
 	}
 	server, err := remote.Serve(sys, *cfg)
+	flags := "--listen"
+	if f.http != "" {
+		flags += ", --http"
+	}
 	switch {
 	case errors.Is(err, remote.ErrInsecure):
-		return nil, fmt.Errorf("--listen: %w (--insecure-listen)", err)
+		return nil, fmt.Errorf("%s: %w (--insecure-listen)", flags, err)
 	case err != nil:
-		return nil, fmt.Errorf("--listen: %w", err)
+		return nil, fmt.Errorf("%s: %w", flags, err)
+	}
+	if f.http != "" {
+		log.InfoContext(ctx, "node serves HTTP", "address", server.HTTPAddress())
 	}
 	log.InfoContext(ctx, "node listens", "address", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
 	if f.rights.file != "" {

@@ -60,7 +60,7 @@ func Command(a *cli.App) *cobra.Command {
 func newCommand(a *cli.App) (*cobra.Command, *nodeFlags) {
 	f := &nodeFlags{}
 	cmd := &cobra.Command{
-		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS | --config FILE)...",
+		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS | --http ADDRESS | --config FILE)...",
 		Short: "Handle the timers of topics and the messages of queues",
 		Long: `Handles the timers of topics and the messages of queues until SIGTERM or SIGINT.
 Then it drains: it claims no more, waits up to --drain-timeout for running
@@ -109,6 +109,10 @@ subscriptions that the new rights do not permit end; all others stay. With
 --listen and rediss://, the client certificate for Redis is --redis-tls-cert. Do
 not name topics with --topic that subscribers should handle.
 
+With --http it serves the same over HTTP and JSON, with the credentials, rights and
+bounds of --listen: /docs shows the requests. Without --listen, the port for gRPC is
+one of loopback that the system chooses.
+
 A file of --config has the values of flags by their names, and topics and queues,
 each with fields of its own:
   listen: 10.0.0.5:7070
@@ -128,6 +132,7 @@ once; the log names what needs a restart.
   wakebell node --topic mail --rate-limit 100 --rate-per 1m --max-in-flight 10
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
   wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key
+  wakebell node --http 127.0.0.1:8081 --token-file tokens
   wakebell node --config wakebell.yaml`,
 		Args: cli.NoArgs,
 	}
@@ -135,7 +140,7 @@ once; the log names what needs a restart.
 	cmd.Flags().StringArrayVar(&f.queues, "queue", nil, "`queue` to handle; can be repeated")
 	f.handling.register(cmd)
 	f.listenFlags.register(cmd)
-	cmd.MarkFlagsOneRequired("topic", "queue", "listen")
+	cmd.MarkFlagsOneRequired("topic", "queue", "listen", "http")
 	f.register(cmd)
 	return cmd, f
 }

@@ -87,7 +87,7 @@ func (r *reloading) reload(ctx context.Context) {
 // of sections. They need a restart; topics and queues have got those that apply to
 // them.
 func (r *reloading) compareTop(next *nodeFlags) {
-	subscribers := r.node.address != ""
+	subscribers := r.node.address != "" || r.node.http != ""
 	for _, flag := range slices.Sorted(maps.Keys(next.top)) {
 		from, to := r.node.top[flag], next.top[flag]
 		switch {

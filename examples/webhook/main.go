@@ -16,7 +16,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/examples/tryout"
 	"github.com/wakebell/wakebell/webhook"
 )
 

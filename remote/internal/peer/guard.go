@@ -43,6 +43,7 @@ type Guard struct {
 	CarryOut      grpc.UnaryServerInterceptor // interceptor of the services
 	Connections   *conn.Connections
 	Web           *conn.Connections // of HTTP
+	webAnswers    *limits.Budget    // bytes of answers over HTTP
 	streams       *limits.Budget    // of all connections
 	bodies        *limits.Budget    // bytes of messages
 	dials         dials
@@ -75,6 +76,7 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 	g.Peers.addConfigured(cfg.Peers, cfg.Token)
 	g.Lines = loglimit.Limiter{Every: time.Minute, Each: limits.LogLines.Principal, Total: limits.LogLines.Total}
 	g.streams = limits.NewBudget(limits.Streams)
+	g.webAnswers = limits.NewBudget(answersOfHTTP())
 	g.bodies = limits.NewBudget(limits.Messages(cfg.MaxMessage))
 	g.dials = newDials()
 	g.Connections = conn.NewConnections(cfg.MaxConnections, cfg.TLS)
@@ -83,7 +85,7 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 	g.Connections.Count = g.intakeOf
 	//nolint:forbidigo // ended by Stop
 	g.Closing, g.Close = context.WithCancel(context.Background())
-	g.Measure(g.Peers.Answers, g.Peers.mail, g.Peers.watches, g.Leases, g.WaitingLeases, g.streams, g.bodies)
+	g.Measure(g.Peers.Answers, g.Peers.mail, g.Peers.watches, g.Leases, g.WaitingLeases, g.streams, g.bodies, g.webAnswers)
 	for _, a := range cfg.Allow {
 		g.Filter.Open(a.Actor, func(e *Entry) {
 			e.Watch = e.Watch || a.Watch

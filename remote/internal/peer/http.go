@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/remote/internal/conn"
+	"github.com/wakebell/wakebell/remote/internal/limits"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
@@ -104,21 +105,29 @@ func (g *Guard) Room(ctx context.Context, bytes int) (give func(), err error) {
 	return func() { g.bodies.Give(of, bytes) }, nil
 }
 
+// answersOfHTTP is the bound of answers, without shares: each request is a holder of its
+// own, so that shares would let a principal exceed its bound by every request.
+func answersOfHTTP() limits.Bound {
+	b := limits.Answers
+	b.Share, b.Holder = 0, 0
+	return b
+}
+
 // Answering reserves room for the answer of a request, as a session does, until done is
 // called. It waits for room. more charges an answer that is larger.
 func (g *Guard) Answering(ctx context.Context, request proto.Message) (more func(bytes int), done func(), err error) {
 	of, reserved := CallerOf(ctx).Party(), lightAnswer
 	if wire.Heavy[wire.FullName(request)] {
-		reserved = firstHeavy
+		reserved = 2 * firstHeavy // JSON can take several times the bytes of a message
 	}
-	if err := g.Peers.Answers.Await(of, reserved, conn.BodyWithin, ctx.Done()); err != nil {
+	if err := g.webAnswers.Await(of, reserved, conn.BodyWithin, ctx.Done()); err != nil {
 		return nil, nil, status.Error(codes.ResourceExhausted, err.Error())
 	}
-	rest := g.Peers.Answers.Holder(of)
+	rest := g.webAnswers.Holder(of)
 	more = func(bytes int) { rest.Force(max(bytes-reserved, 0)) }
 	return more, func() {
 		rest.Clear()
-		g.Peers.Answers.Give(of, reserved)
+		g.webAnswers.Give(of, reserved)
 	}, nil
 }
 

@@ -89,17 +89,17 @@ func (b *content) store(m protoreflect.Message, at string) error {
 	return nil
 }
 
-// bodyJSON returns the name and the value of a body in an answer.
-func bodyJSON(contentType string, typed bool, body []byte) (name string, value []byte) {
+// bodyForm returns the name of a body in an answer, and how it is written.
+func bodyForm(contentType string, typed bool, body []byte) (name string, as form) {
 	switch {
 	case (!typed || isJSONType(contentType)) && utf8.Valid(body) && json.Valid(body):
-		return "body", body
+		return "body", asJSON
 	case typed && isText(contentType) && utf8.Valid(body):
-		return "body", quoted(string(body))
+		return "body", asText
 	case len(body) == 0:
-		return "body", []byte("null")
+		return "body", asNull
 	}
-	return "body_base64", quoted(encodeBase64(body))
+	return "body_base64", asBase64
 }
 
 func media(contentType string) string {

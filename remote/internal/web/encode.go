@@ -21,15 +21,17 @@ import (
 // objects, instants and durations unless they are absent.
 func (r *route) encode(m proto.Message) []byte { return r.message(nil, m.ProtoReflect()) }
 
+// message appends the JSON of a message. Large texts are copied once: an answer takes
+// little more memory than its bytes.
 func (r *route) message(out []byte, m protoreflect.Message) []byte {
 	out = append(out, '{')
 	first := true
-	add := func(name string, value []byte) {
+	name := func(name string) {
 		if !first {
 			out = append(out, ',')
 		}
 		first = false
-		out = append(append(append(append(out, '"'), name...), `":`...), value...)
+		out = append(append(append(out, '"'), name...), `":`...)
 	}
 	body := bodyField(m.Descriptor())
 	for i := range m.Descriptor().Fields().Len() {
@@ -42,21 +44,25 @@ func (r *route) message(out []byte, m protoreflect.Message) []byte {
 			if kind != nil {
 				contentType = m.Get(kind).String()
 			}
-			add(bodyJSON(contentType, kind != nil, m.Get(f).Bytes()))
+			data := m.Get(f).Bytes()
+			field, form := bodyForm(contentType, kind != nil, data)
+			name(field)
+			out = appendBytes(out, data, form)
 		case f.IsList():
-			add(string(f.Name()), r.list(m.Get(f).List(), f))
+			name(string(f.Name()))
+			out = r.list(out, m.Get(f).List(), f)
 		case f.IsMap():
 			if m.Has(f) {
-				add(string(f.Name()), mapJSON(m.Get(f).Map()))
+				name(string(f.Name()))
+				out = mapJSON(out, m.Get(f).Map())
 			}
 		case m.Has(f) || isNumber(f):
-			name := string(f.Name())
+			field := string(f.Name())
 			if f.Kind() == protoreflect.BytesKind && !utf8.Valid(m.Get(f).Bytes()) {
-				name += "_base64"
+				field += "_base64"
 			}
-			if value := r.value(f, m.Get(f)); value != nil {
-				add(name, value)
-			}
+			name(field)
+			out = r.value(out, f, m.Get(f))
 		}
 	}
 	return append(out, '}')
@@ -70,86 +76,116 @@ func isNumber(f protoreflect.FieldDescriptor) bool {
 	return f.ContainingOneof() == nil
 }
 
-func (r *route) list(l protoreflect.List, f protoreflect.FieldDescriptor) []byte {
-	out := []byte{'['}
+func (r *route) list(out []byte, l protoreflect.List, f protoreflect.FieldDescriptor) []byte {
+	out = append(out, '[')
 	for i := range l.Len() {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		value := r.value(f, l.Get(i))
-		if value == nil {
-			value = []byte("null")
-		}
-		out = append(out, value...)
+		out = r.value(out, f, l.Get(i))
 	}
 	return append(out, ']')
 }
 
-func mapJSON(m protoreflect.Map) []byte {
+func mapJSON(out []byte, m protoreflect.Map) []byte {
 	var keys []string
 	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
 		keys = append(keys, k.String())
 		return true
 	})
 	slices.Sort(keys)
-	out := []byte{'{'}
+	out = append(out, '{')
 	for i, k := range keys {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, quoted(k)...), ':'), quoted(m.Get(protoreflect.ValueOfString(k).MapKey()).String())...)
+		out = append(appendText(out, text.Valid(k)), ':')
+		out = appendText(out, text.Valid(m.Get(protoreflect.ValueOfString(k).MapKey()).String()))
 	}
 	return append(out, '}')
 }
 
-// value returns the JSON of a value; nil: it says nothing.
-func (r *route) value(f protoreflect.FieldDescriptor, v protoreflect.Value) []byte {
+// value appends the JSON of a value.
+func (r *route) value(out []byte, f protoreflect.FieldDescriptor, v protoreflect.Value) []byte {
 	switch f.Kind() {
 	case protoreflect.StringKind:
-		return quoted(v.String())
+		return appendText(out, text.Valid(v.String()))
 	case protoreflect.BytesKind:
-		return bytesJSON(f, v.Bytes())
+		return appendBytes(out, v.Bytes(), formOf(f, v.Bytes()))
 	case protoreflect.EnumKind:
 		value := f.Enum().Values().ByNumber(v.Enum())
 		if value == nil || value.Number() == 0 {
-			return nil
+			return append(out, "null"...)
 		}
-		return quoted(enumName(value))
+		return appendText(out, enumName(value))
 	case protoreflect.MessageKind:
 		switch m := v.Message().Interface().(type) {
 		case *durationpb.Duration:
-			return quoted(m.AsDuration().String())
+			return appendText(out, m.AsDuration().String())
 		case *timestamppb.Timestamp:
-			return quoted(m.AsTime().UTC().Format(time.RFC3339Nano))
+			return appendText(out, m.AsTime().UTC().Format(time.RFC3339Nano))
 		}
-		return r.message(nil, v.Message())
+		return r.message(out, v.Message())
 	case protoreflect.BoolKind:
-		return strconv.AppendBool(nil, v.Bool())
+		return strconv.AppendBool(out, v.Bool())
 	case protoreflect.Int32Kind, protoreflect.Int64Kind:
-		return strconv.AppendInt(nil, v.Int(), 10)
+		return strconv.AppendInt(out, v.Int(), 10)
 	}
-	return strconv.AppendUint(nil, v.Uint(), 10)
+	return strconv.AppendUint(out, v.Uint(), 10)
 }
 
-func bytesJSON(f protoreflect.FieldDescriptor, data []byte) []byte {
+// form is how bytes are written in JSON.
+type form int
+
+const (
+	asBase64 form = iota
+	asText
+	asJSON
+	asNull
+)
+
+func formOf(f protoreflect.FieldDescriptor, data []byte) form {
 	switch {
 	case isJSON(f) && json.Valid(data):
-		return data
+		return asJSON
 	case utf8.Valid(data):
-		return quoted(string(data))
+		return asText
 	}
-	return quoted(encodeBase64(data))
+	return asBase64
 }
 
-func quoted(s string) []byte {
-	out, err := json.Marshal(s)
-	if err != nil { // a text never fails
-		return []byte(`""`)
+func appendBytes(out, data []byte, as form) []byte {
+	switch as {
+	case asJSON:
+		return append(out, data...)
+	case asText:
+		return appendText(out, data)
+	case asNull:
+		return append(out, "null"...)
 	}
-	return out
+	out = append(out, '"')
+	out = base64.StdEncoding.AppendEncode(out, data)
+	return append(out, '"')
 }
 
-func encodeBase64(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
+// appendText appends a text in UTF-8 as JSON.
+func appendText[T string | []byte](out []byte, said T) []byte {
+	const digits = "0123456789abcdef"
+	out = append(out, '"')
+	for i := range len(said) {
+		switch c := said[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c == '\n':
+			out = append(out, `\n`...)
+		case c < ' ':
+			out = append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}
 
 // enumPrefix is the prefix of the names of an enum's values, as OUTCOME_.
 func enumPrefix(e protoreflect.EnumDescriptor) string {

@@ -40,7 +40,7 @@ func allTrials() []trial {
 	for _, r := range plotRates {
 		load.contenders = append(load.contenders, contender{strconv.Itoa(r), steady{topics: 1, rate: float64(r), bytes: 100, window: automatic}.run})
 	}
-	return []trial{
+	return append([]trial{
 		deliver,
 		concurrent,
 		load,
@@ -133,5 +133,5 @@ func allTrials() []trial {
 		{name: "idle", about: "topics without timers in one node", once: true, contenders: []contender{
 			{"1", idleNode(1)}, {"1000", idleNode(1000)}, {"10000", idleNode(10_000)},
 		}},
-	}
+	}, edges()...)
 }

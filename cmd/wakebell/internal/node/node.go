@@ -186,20 +186,14 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	defer process.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	report := reporting(output.NewLockedWriter(a.Stdout), fail)
-	commands := &execGuard{log: log, lines: f.log.JSON(), paused: map[string]*time.Timer{}}
-	build := func(h *handled) wakebell.Handler { return h.handler(a, report, commands) }
-	posts, err := newPosting(f.perHost, log)
+	shared, err := f.newWork(a, log, fail)
 	if err != nil {
 		return err
 	}
-	defer posts.close()
-	var handlers []wakebell.Handler
-	for _, h := range f.handled {
-		if err := h.prepare(ctx, posts); err != nil {
-			return err
-		}
-		handlers = append(handlers, build(h))
+	defer shared.end()
+	handlers, err := shared.handlers(ctx, f.handled)
+	if err != nil {
+		return err
 	}
 	on := f.connection(conn.Config(log))
 	on.MeterProvider, on.TracerProvider = exported.MeterProvider, exported.TracerProvider
@@ -211,9 +205,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	posts.client.Store(sys.Client())
-	commands.guard(sys)
-	defer commands.stop()
+	shared.of(sys)
 	if serving != nil {
 		serving.HandlerOptions, serving.QueueHandlerOptions = f.topicOptions(), f.subscriberOptions()
 	}
@@ -237,7 +229,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopDash()) }()
-	defer (&reloading{node: f, sys: sys, build: build, posts: posts, log: log}).onHangup(ctx)()
+	defer (&reloading{node: f, sys: sys, work: shared, log: log}).onHangup(ctx)()
 	return cli.RunSystem(ctx, sys, log, attrs...)
 }
 

@@ -19,11 +19,10 @@ import (
 
 // reloading applies changes of the configuration file to a running node.
 type reloading struct {
-	node  *nodeFlags
-	sys   *wakebell.System
-	build func(*handled) wakebell.Handler
-	posts *posting
-	log   *slog.Logger
+	node *nodeFlags
+	sys  *wakebell.System
+	work *work
+	log  *slog.Logger
 }
 
 // onHangup reads the file again after each SIGHUP, until the returned function is
@@ -116,7 +115,7 @@ func (r *reloading) isHandling(flag string) bool {
 // apply changes a topic or queue from its running form, nil for none, to the next.
 // When it fails, the topic keeps its form or, if it is not handled any more, has none.
 func (r *reloading) apply(ctx context.Context, from, to *handled) error {
-	if err := to.prepare(ctx, r.posts); err != nil {
+	if err := to.prepare(ctx, r.work.posts); err != nil {
 		return err
 	}
 	if from == nil {
@@ -157,7 +156,7 @@ func (r *reloading) compare(from, to *handled) (changed, live bool) {
 }
 
 func (r *reloading) add(ctx context.Context, h *handled) error {
-	if err := r.sys.Add(ctx, r.build(h)); err != nil {
+	if err := r.sys.Add(ctx, r.work.handler(h)); err != nil {
 		return err
 	}
 	r.node.handled = append(r.node.handled, h)

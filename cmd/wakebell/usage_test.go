@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 		{"node without a topic", []string{"node"}, cli.ExitUsage, "at least one of the flags"},
 		{"node with a topic twice", []string{"node", "-t", "TOPIC", "-t", "TOPIC"}, cli.ExitUsage, "has a handler already"},
 		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, cli.ExitUsage, "MaxConcurrent"},
-		{"node without Redis", []string{"node", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "unavailable"},
+		{"node without Redis", []string{"node", "-t", "TOPIC", "--wait-for-redis", "0s", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "unavailable"},
 		{"bench of nothing", []string{"bench", "--n", "0"}, cli.ExitUsage, "--n"},
 		{"tail of too much", []string{"tail", "-t", "TOPIC", "-n", "1001"}, cli.ExitUsage, "--lines"},
 		{"tail without Redis", []string{"tail", "-t", "TOPIC", "-f", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "unavailable"},

@@ -16,6 +16,7 @@
 package dashboard
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"log/slog"
@@ -69,6 +70,7 @@ type Dashboard struct {
 	failures  guard.Failures
 	actions   map[string]action
 
+	end   context.CancelFunc // of the reads of caches
 	hub   *live.Hub
 	jobs  jobs.Jobs
 	feeds feeds
@@ -107,17 +109,19 @@ func New(conn *connection.Connection, operators Operators, cfg Config) (*Dashboa
 	if err != nil {
 		return nil, err // Validate has checked the origins
 	}
+	life, end := context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
 	d := &Dashboard{
-		op: operators, cfg: cfg, log: on.Logger, chain: on.Payloads, forgery: forgery, hub: live.New(probeEvery, maxStreams, viewerStreams),
-		names:  memo.New[knownTopics](2*time.Second, readLimit),
-		totals: memo.New[*cluster.Counts](2*time.Second, time.Minute),
-		topics: memo.New[[]wakebelltype.Overview](500*time.Millisecond, readLimit),
-		marks:  memo.New[string](500*time.Millisecond, readLimit),
-		doctor: memo.New[[]wakebelltype.Finding](5*time.Second, time.Minute),
-		past:   memo.New[wakebelltype.Throughput](5*time.Second, readLimit),
-		future: memo.New[forecast.Forecast](30*time.Second, time.Minute),
-		sums:   memo.New[allPast](5*time.Second, time.Minute),
-		queues: memo.New[[]queueRow](time.Second, readLimit),
+		end: end,
+		op:  operators, cfg: cfg, log: on.Logger, chain: on.Payloads, forgery: forgery, hub: live.New(probeEvery, maxStreams, viewerStreams),
+		names:  memo.New[knownTopics](life, 2*time.Second, readLimit),
+		totals: memo.New[*cluster.Counts](life, 2*time.Second, time.Minute),
+		topics: memo.New[[]wakebelltype.Overview](life, 500*time.Millisecond, readLimit),
+		marks:  memo.New[string](life, 500*time.Millisecond, readLimit),
+		doctor: memo.New[[]wakebelltype.Finding](life, 5*time.Second, time.Minute),
+		past:   memo.New[wakebelltype.Throughput](life, 5*time.Second, readLimit),
+		future: memo.New[forecast.Forecast](life, 30*time.Second, time.Minute),
+		sums:   memo.New[allPast](life, 5*time.Second, time.Minute),
+		queues: memo.New[[]queueRow](life, time.Second, readLimit),
 		roster: roster.New(operators.Timers.AskNodes),
 	}
 	if p, ok := operators.Timers.(interface{ Prefix() string }); ok {
@@ -136,12 +140,13 @@ func New(conn *connection.Connection, operators Operators, cfg Config) (*Dashboa
 	return d, nil
 }
 
-// Close stops the jobs of this dashboard and ends the streams of browsers. Register
+// Close stops the jobs and reads of this dashboard and ends the streams of browsers. Register
 // it with http.Server.RegisterOnShutdown: Shutdown waits for the streams.
 func (d *Dashboard) Close() {
 	d.hub.Close()
 	d.feeds.close()
 	d.jobs.Close()
+	d.end()
 }
 
 func (d *Dashboard) routes() {

@@ -14,10 +14,11 @@ import (
 const maxKeys = 4096
 
 // Cache caches the results of a read by key. Concurrent reads of a key share one
-// call, which ends by itself, not with the context of the first caller. A read that
+// call, which ends with the life of the cache, not with the context of the first caller. A read that
 // takes long is cached longer: at least fifty times its duration, so that it takes at
 // most a fiftieth of the time.
 type Cache[T any] struct {
+	life  context.Context //nolint:containedctx // of the cache, which outlives its calls
 	ttl   time.Duration
 	limit time.Duration // of a call
 
@@ -35,9 +36,10 @@ type entry[T any] struct {
 	before *entry[T] // the value that this one replaces; nil: none
 }
 
-// New returns a cache whose values are used for ttl. A call has limit at most.
-func New[T any](ttl, limit time.Duration) *Cache[T] {
-	return &Cache[T]{ttl: ttl, limit: limit, entries: map[string]*entry[T]{}}
+// New returns a cache whose values are used for ttl. A call has limit at most, and ends with
+// life.
+func New[T any](life context.Context, ttl, limit time.Duration) *Cache[T] {
+	return &Cache[T]{life: life, ttl: ttl, limit: limit, entries: map[string]*entry[T]{}}
 }
 
 // Get returns the value of a key, from the cache or from read.
@@ -124,6 +126,7 @@ func (c *Cache[T]) entry(ctx context.Context, key string, read func(context.Cont
 func (c *Cache[T]) fill(ctx context.Context, e *entry[T], read func(context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
 	e.err = usercode.Called("reading for the dashboard", func() (err error) {
 		e.value, err = read(ctx)
 		return err

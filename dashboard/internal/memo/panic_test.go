@@ -12,7 +12,7 @@ import (
 
 func TestReadThatPanicsIsError(t *testing.T) {
 	t.Parallel()
-	c := memo.New[string](time.Minute, time.Minute)
+	c := memo.New[string](t.Context(), time.Minute, time.Minute)
 	_, err := c.Get(t.Context(), "k", func(context.Context) (string, error) { panic("broken") })
 	require.EqualError(t, err, "panic in reading for the dashboard: broken")
 }

@@ -15,7 +15,7 @@ import (
 func TestSoonReturnsValueBeforeWhileNewOneIsRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, n, took := memo.New[int](time.Second, time.Hour), 0, 10*time.Second
+		c, n, took := memo.New[int](t.Context(), time.Second, time.Hour), 0, 10*time.Second
 		read := func(context.Context) (int, error) {
 			n++
 			<-time.After(took)
@@ -48,7 +48,7 @@ func TestSoonReturnsValueBeforeWhileNewOneIsRead(t *testing.T) {
 func TestHaveReturnsLastValueWithoutReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, n := memo.New[int](time.Second, time.Hour), 0
+		c, n := memo.New[int](t.Context(), time.Second, time.Hour), 0
 		_, ok := c.Have(t.Context(), "k")
 		require.False(t, ok)
 		read := func(context.Context) (int, error) {
@@ -69,4 +69,18 @@ func TestHaveReturnsLastValueWithoutReading(t *testing.T) {
 		}
 		<-time.After(time.Second)
 	})
+}
+
+func TestReadEndsWithLifeOfCache(t *testing.T) {
+	t.Parallel()
+	life, end := context.WithCancel(t.Context())
+	c := memo.New[int](life, time.Second, time.Hour)
+	reading := make(chan struct{})
+	time.AfterFunc(0, func() { <-reading; end() })
+	_, err := c.Get(t.Context(), "k", func(ctx context.Context) (int, error) {
+		close(reading)
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -138,6 +139,7 @@ func (h *handler) answer(ctx context.Context, w http.ResponseWriter, route *rout
 	if err == nil {
 		body := append(route.encode(answer), '\n')
 		more(len(body))
+		w.Header().Set("Content-Length", strconv.Itoa(len(body))) // or its end would be a write of its own, after the flush
 		w.WriteHeader(status)
 		_, err = w.Write(body)
 	}

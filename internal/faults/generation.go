@@ -92,11 +92,11 @@ func (g *generation) begun() (at time.Time) {
 }
 
 // earliest returns the earliest instant of delivery: the one that Redis answered, or
-// else the one that the caller computed, in µs as Redis counts.
-func (g *generation) earliest() time.Time {
+// else the one that the caller computed, in µs as Redis counts. The store's clock has this resolution.
+func (g *generation) earliest(resolution time.Duration) time.Time {
 	var earliest time.Time
 	for i, c := range g.schedules {
-		at := c.Earliest
+		at := c.Earliest.Add(time.Microsecond - resolution) // a delay begins at the last tick of the store's clock
 		if len(g.schedules) == 1 && !c.unsure && c.Due.After(at) {
 			at = c.Due
 		}

@@ -85,7 +85,7 @@ func (j *judge) timer(t *Timer) {
 }
 
 func (j *judge) early(g *generation) {
-	at := g.earliest().Truncate(j.resolution)
+	at := g.earliest(j.resolution)
 	for _, r := range g.runs {
 		if r.Delivered.Before(at) {
 			j.violation(&j.Early, "early by %v", at.Sub(r.Delivered))
@@ -197,7 +197,7 @@ func (j *judge) answer(id string, g *generation, c Call) {
 		j.violation(&j.Illegal, "%s found nothing, although no handler was done", c.Kind)
 	case c.Found == FoundPending && running:
 		j.violation(&j.Illegal, "%s found it pending while a handler had it", c.Kind)
-	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest().Add(-j.claimedEarly())) && !j.anyFault(g.begun(), c.Returned):
+	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest(j.resolution).Add(-j.claimedEarly())) && !j.anyFault(g.begun(), c.Returned):
 		j.violation(&j.Illegal, "%s found it running before it was due", c.Kind)
 	}
 }

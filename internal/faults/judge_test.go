@@ -327,3 +327,18 @@ func TestJudgeScheduledTwice(t *testing.T) {
 	require.Equal(t, map[Cause]int{CauseAmbiguous: 1}, judged(300).Causes)
 	require.Equal(t, 1, judged(20).Uncaused, "a retry of a handled timer")
 }
+
+// A delay begins at the last tick of the store's clock, which may be before the call.
+func TestDelayBeginsAtTickOfClock(t *testing.T) {
+	t.Parallel()
+	for resolution, early := range map[time.Duration]int{0: 1, 2 * time.Millisecond: 0} {
+		b := newTestLog()
+		b.Resolution = resolution
+		b.RecordCall("client-1/1", Call{
+			Kind: CallSchedule, Client: "client-1", Generation: 1, Called: b.at(0), Returned: b.at(1),
+			Earliest: b.at(11), Due: b.at(10), Found: FoundNothing,
+		})
+		b.ran("a", 1, 1, 10, 20, EndAck)
+		require.Equal(t, early, b.Judge().Early)
+	}
+}

@@ -182,7 +182,7 @@ func (j *jointRound) end(source redis.UniversalClient) {
 	defer cancel()
 	for _, rdb := range []redis.UniversalClient{source, j.target, source} {
 		j.rdb = rdb
-		for j.timers(ctx) > 0 {
+		for j.some(ctx) {
 			select {
 			case <-time.After(settleTick):
 			case <-ctx.Done():

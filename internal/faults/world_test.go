@@ -164,7 +164,7 @@ func (w *world) settled(within time.Duration) {
 	defer cancel()
 	tick := time.NewTicker(settleTick)
 	defer tick.Stop()
-	for w.pending.Load() > 0 || w.timers(ctx) > 0 || ctx.Err() != nil {
+	for w.pending.Load() > 0 || w.some(ctx) || ctx.Err() != nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -208,12 +208,22 @@ func (w *world) keys(ctx context.Context, kind string) []string {
 	return all
 }
 
+// some reports whether there may be a timer: also if the server does not say.
+func (w *world) some(ctx context.Context) bool {
+	n, err := w.timers(ctx)
+	return err != nil || n > 0
+}
+
 // timers returns the number of timers.
-func (w *world) timers(ctx context.Context) (n int64) {
+func (w *world) timers(ctx context.Context) (n int64, err error) {
 	for _, timeline := range w.keys(ctx, timelines) {
-		n += w.rdb.ZCard(ctx, timeline).Val()
+		more, err := w.rdb.ZCard(ctx, timeline).Result()
+		if err != nil {
+			return 0, err
+		}
+		n += more
 	}
-	return n
+	return n, nil
 }
 
 // left fails the round for timers that still exist, and logs their histories.
@@ -236,7 +246,9 @@ func (w *world) left(after time.Duration) {
 // empty checks that Redis has nothing of the timers.
 func (w *world) empty() {
 	w.Helper()
-	require.Zero(w, w.timers(w.Context()), "timers are left")
+	n, err := w.timers(w.Context())
+	require.NoError(w, err)
+	require.Zero(w, n, "timers are left")
 	for _, key := range w.keys(w.Context(), "timers_payloads:") {
 		require.Empty(w, w.rdb.HKeys(w.Context(), key).Val(), "payloads are left")
 	}

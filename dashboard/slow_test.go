@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -137,4 +138,34 @@ func TestPanicOfPageIsAnError(t *testing.T) {
 		require.Equal(t, http.StatusInternalServerError, a.status, page)
 		require.Contains(t, a.body, "off by one", page)
 	}
+}
+
+// reading says when a reading of all topics has begun, and when its context has ended.
+type reading struct {
+	*wakebell.Client
+	begun, ended chan struct{}
+}
+
+func (r reading) Overview(ctx context.Context, _ ...string) ([]wakebelltype.Overview, error) {
+	close(r.begun)
+	<-ctx.Done()
+	close(r.ended)
+	return nil, ctx.Err()
+}
+
+func TestCloseEndsReads(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", time.Hour, "x")
+	r := reading{s.client, make(chan struct{}), make(chan struct{})}
+	d, err := dashboard.New(conntest.WithoutRedis(t, connection.Config{}), dashboard.Operators{Timers: r}, dashboard.Config{})
+	require.NoError(t, err)
+	request := httptest.NewRequest(http.MethodGet, "http://localhost/dead", http.NoBody)
+	request.RemoteAddr = "127.0.0.1:1"
+	page := httptest.NewRecorder()
+	d.ServeHTTP(page, request)
+	require.Equal(t, http.StatusOK, page.Code)
+	<-r.begun
+	d.Close()
+	<-r.ended
 }

@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -172,3 +173,24 @@ func TestClaimsAreRefused(t *testing.T) {
 
 // gateOf is the gate of a path of turns.
 func gateOf(path string) string { return strings.Split(path, "/")[3] }
+
+// Timers of a key are claimed one after the other, also on a topic with shards.
+func TestClaimsOverHTTPKeepOrderOfKeyOnShards(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.PerKey(1)}
+	n := serveHTTP(t, cfg)
+	_, err := n.Client().Divide(t.Context(), n.topic.Name(), 4)
+	require.NoError(t, err)
+	path := "/v1/topics/" + n.topic.Name()
+	for i, id := range []string{"first", "second", "third"} {
+		n.http(t, "POST", path+"/timers", fmt.Sprintf(`{"id":%q,"timer_key":"customer","at":"2020-01-01T00:00:0%dZ"}`, id, i)).ok(t)
+	}
+	for _, id := range []string{"first", "second", "third"} {
+		leases := n.claim(t, path+"/leases", `{"max":10,"wait":"1m"}`)
+		require.Len(t, leases, 1)
+		require.Equal(t, id, leases[0]["id"])
+		n.http(t, "POST", path+"/leases/"+leases[0]["token"].(string)+":ack", "").ok(t)
+	}
+	n.settled(t)
+}

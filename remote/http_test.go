@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +24,9 @@ func TestTimersOverHTTP(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(72*time.Hour), due, time.Hour)
 	require.Equal(t, "kept_pending", n.http(t, "POST", timers, `{"id":"inv-42","in":"PT1H","if_exists":"keep"}`).ok(t)["outcome"])
 
-	timer := n.http(t, "GET", timers+"/inv-42", "").ok(t)["timer"].(map[string]any)
+	read := n.http(t, "GET", timers+"/inv-42", "")
+	require.Equal(t, strconv.Itoa(len(read.text)), read.header.Get("Content-Length"), "an answer is not sent in chunks")
+	timer := read.ok(t)["timer"].(map[string]any)
 	require.Equal(t, "pending", timer["state"])
 	content := timer["content"].(map[string]any)
 	require.Equal(t, map[string]any{"cents": 995.0}, content["body"])

@@ -55,16 +55,11 @@ func (c *httpCall) claim(ctx context.Context, m *httpapi.ClaimRequest) (proto.Me
 	if m.GetQueue() {
 		request.Queue = &messages.Queue{}
 	}
-	if err := c.permit(request); err != nil {
-		return nil, err
-	}
-	leave, err := c.wait()
+	in, done, err := c.wait(request)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	in := c.newInbox(c.caller)
-	defer in.end(actor.TerminatedReason_Stopped)
+	defer done()
 	if err := in.send(c.router, subscriptions.Pull{SubscribeRequest: request}); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -136,11 +137,19 @@ func (c *httpCall) permit(request proto.Message) error {
 	return nil
 }
 
-// wait charges a request that may wait to its caller until leave is called.
-func (c *httpCall) wait() (leave func(), err error) {
+// wait permits a request that may wait, charges it to its caller, and gives it an inbox,
+// until done is called.
+func (c *httpCall) wait(request proto.Message) (in *inbox, done func(), err error) {
+	if err := c.permit(request); err != nil {
+		return nil, nil, err
+	}
 	of := c.caller.Party()
 	if err := c.waits.Take(of, 1); err != nil {
-		return nil, wire.StatusOf(peer.Overloaded(err))
+		return nil, nil, wire.StatusOf(peer.Overloaded(err))
 	}
-	return func() { c.waits.Give(of, 1) }, nil
+	in = c.newInbox(c.caller)
+	return in, func() {
+		in.end(actor.TerminatedReason_Stopped)
+		c.waits.Give(of, 1)
+	}, nil
 }

@@ -60,16 +60,11 @@ func (c *httpCall) acquire(ctx context.Context, m *httpapi.AcquireRequest) (prot
 	if wait > 0 {
 		request.Timeout = durationpb.New(wait)
 	}
-	if err := c.permit(request); err != nil {
-		return nil, err
-	}
-	leave, err := c.wait()
+	in, done, err := c.wait(request)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	in := c.newInbox(c.caller)
-	defer in.end(actor.TerminatedReason_Stopped) // which gives back a turn, or a place in the queue
+	defer done() // which gives back a turn, or a place in the queue
 	answer, err := in.ask(ctx, c.gates, request, wait+wire.AnswerWithin)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/conn"
@@ -211,39 +212,25 @@ func keyed(ctx context.Context, m proto.Message, key string) {
 	if key == "" {
 		return
 	}
-	switch m := m.(type) {
-	case *messages.ScheduleRequest:
-		m.Key = key
-	case *messages.ScheduleBatchRequest:
-		m.Key = key
-	case *messages.CancelRequest:
-		m.Key = key
-	case *messages.RunRecurringRequest:
-		m.Key = key
-	case *messages.PublishRequest:
-		setTails(m, peer.CallerOf(ctx).Owner, key)
-	}
-}
-
-// setTrace passes on the span of the caller.
-func setTrace(m proto.Message, r *http.Request) {
-	trace := map[string]string{}
-	for _, name := range []string{"traceparent", "tracestate"} {
-		if value := r.Header.Get(name); value != "" && utf8.ValidString(value) {
-			trace[name] = value
-		}
-	}
-	if trace["traceparent"] == "" {
+	if p, ok := m.(*messages.PublishRequest); ok {
+		setTails(p, peer.CallerOf(ctx).Owner, key)
 		return
 	}
-	switch m := m.(type) {
-	case *messages.ScheduleRequest:
-		m.Trace = trace
-	case *messages.ScheduleBatchRequest:
-		m.Trace = trace
-	case *messages.RunRecurringRequest:
-		m.Trace = trace
-	case *messages.PublishRequest:
-		m.Trace = trace
+	fields := m.ProtoReflect()
+	fields.Set(fields.Descriptor().Fields().ByName(keyField), protoreflect.ValueOfString(key))
+}
+
+// setTrace passes on the span of the caller, to requests that have one.
+func setTrace(m proto.Message, r *http.Request) {
+	fields := m.ProtoReflect()
+	f := fields.Descriptor().Fields().ByName("trace")
+	if f == nil || r.Header.Get("traceparent") == "" {
+		return
+	}
+	trace := fields.Mutable(f).Map()
+	for _, name := range []string{"traceparent", "tracestate"} {
+		if value := r.Header.Get(name); value != "" && utf8.ValidString(value) {
+			trace.Set(protoreflect.ValueOfString(name).MapKey(), protoreflect.ValueOfString(value))
+		}
 	}
 }

@@ -117,13 +117,13 @@ func giveBackLeases(request, answer proto.Message) (all []proto.Message) {
 // hasBody reports whether the route takes a body.
 func (r *route) hasBody() bool { return r.method != http.MethodGet && r.method != http.MethodDelete }
 
-// keyed reports whether the header Idempotency-Key applies.
+// keyField is the idempotency key of a request. That of a timer is timer_key.
+const keyField = "key"
+
+// keyed reports whether the header Idempotency-Key applies. Messages of a queue have tails.
 func (r *route) keyed() bool {
-	switch r.in.(type) {
-	case *messages.ScheduleRequest, *messages.ScheduleBatchRequest, *messages.CancelRequest, *messages.RunRecurringRequest, *messages.PublishRequest:
-		return true
-	}
-	return false
+	_, publishes := r.in.(*messages.PublishRequest)
+	return publishes || r.in.ProtoReflect().Descriptor().Fields().ByName(keyField) != nil
 }
 
 // shown reports whether a field of a request or answer is in its JSON: not what headers,

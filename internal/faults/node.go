@@ -34,10 +34,6 @@ const NodeVariable = "WAKEBELL_FAULTS_NODE"
 // settleLimit bounds the wait for the last timers of a round.
 const settleLimit = 60 * time.Second
 
-// silence is after what time a process that may be cut off takes a server for unreachable,
-// as the command wakebell has it.
-const silence = time.Second
-
 // NodeConfig configures a node.
 type NodeConfig struct {
 	Redis     string   // host:port
@@ -202,7 +198,7 @@ func (c NodeConfig) client() redis.UniversalClient {
 		// A silent master is not to be noticed by this timeout.
 		options := &redis.ClusterOptions{Addrs: c.Cluster, ReadTimeout: 10 * time.Second}
 		if c.Host != "" {
-			options.ReadTimeout, options.DialTimeout, options.DialerRetries = silence, silence, 1
+			options.ReadTimeout, options.DialTimeout, options.DialerRetries = connection.DefaultSilence, connection.DefaultSilence, 1
 			options.Dialer = partition.Dialer(c.Host)
 		}
 		return redis.NewClusterClient(options)
@@ -210,8 +206,8 @@ func (c NodeConfig) client() redis.UniversalClient {
 	if len(c.Sentinels) > 0 {
 		options := &redis.FailoverOptions{MasterName: c.Master, SentinelAddrs: c.Sentinels}
 		if c.Host != "" {
-			options.ReadTimeout, options.DialTimeout, options.DialerRetries = silence, silence, 1
 			options.Dialer = partition.Dialer(c.Host)
+			options = connection.FailoverOptions(options)
 		}
 		return redis.NewFailoverClient(options)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/connection"
 )
 
 // The suffixes of URL schemes for several servers, as other clients use them. The
@@ -51,14 +53,11 @@ func renew(lifetime, jitter *time.Duration) {
 	}
 }
 
-// silence is the default of dial_timeout and read_timeout where another server can take
-// over. A server that was cut off answers nothing; with the defaults of go-redis a client
-// whose Sentinel was cut off as well needs a minute to ask another one.
-const silence = time.Second
-
-// notice sets these defaults. A negative timeout, which go-redis reads as none, stays.
+// notice sets the defaults of dial_timeout and read_timeout of a Cluster, as
+// connection.FailoverOptions does with Sentinel. A negative timeout, which go-redis reads as
+// none, stays.
 func notice(dial, read *time.Duration) {
-	*dial, *read = cmp.Or(*dial, silence), cmp.Or(*read, silence)
+	*dial, *read = cmp.Or(*dial, connection.DefaultSilence), cmp.Or(*read, connection.DefaultSilence)
 }
 
 // replicaDial is for how long a replica is dialled; then the master is asked.
@@ -238,13 +237,12 @@ func dialSentinel(where string, u *url.URL, t tlsFlags, fromReplicas bool) (serv
 	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
 		return servers{}, err
 	}
-	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
 	renew(&o.ConnMaxLifetime, &o.ConnMaxLifetimeJitter)
-	notice(&o.DialTimeout, &o.ReadTimeout)
-	s := servers{redis: redis.NewFailoverClient(o)}
+	s := servers{redis: redis.NewFailoverClient(connection.FailoverOptions(o))}
 	if fromReplicas {
 		r := *o
 		r.ReplicaOnly, r.MaxRetries, r.DialTimeout = true, -1, replicaDial // the master is the second try
+		r.DialerRetries = cmp.Or(r.DialerRetries, dialOnce)
 		s.replicas = redis.NewFailoverClient(&r)
 	}
 	return s, nil

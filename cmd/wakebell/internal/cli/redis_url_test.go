@@ -87,9 +87,9 @@ func TestSilentServersAreNoticedWhereAnotherTakesOver(t *testing.T) {
 		}
 		return [2]time.Duration{}
 	}
-	require.Equal(t, [2]time.Duration{time.Second, time.Second}, timeouts("redis+sentinel://h:1/m"))
+	require.Equal(t, [2]time.Duration{12 * time.Second, time.Second}, timeouts("redis+sentinel://h:1/m"), "a search of the master has dials of a second")
 	require.Equal(t, [2]time.Duration{time.Second, time.Second}, timeouts("redis+cluster://h:1"))
-	require.Equal(t, [2]time.Duration{2 * time.Second, 3 * time.Second}, timeouts("redis+sentinel://h:1/m?dial_timeout=2s&read_timeout=3s"))
+	require.Equal(t, [2]time.Duration{30 * time.Second, 3 * time.Second}, timeouts("redis+sentinel://h:1/m?dial_timeout=2s&read_timeout=3s"))
 	for _, d := range timeouts("redis://h:1") {
 		require.Greater(t, d, 2*time.Second)
 	}

@@ -55,7 +55,7 @@ cluster-failovers: setup ## show how soon deliveries resume after a failover of 
 
 takeover: setup ## show how soon the shards of a killed node are taken over (NODES=20 SHARDS=16 RATE=2000 KILLS=5)
 	@$(GO) test ./internal/faults -run '^TestTakeover$$' -v -count 1 -timeout 0 \
-		-takeover.nodes $(NODES) -takeover.shards $(SHARDS) -takeover.rate $(RATE) -takeover.kills $(KILLS) | grep -e 'takeover p50' -e '^[- ]*FAIL'
+		-takeover.bound -takeover.nodes $(NODES) -takeover.shards $(SHARDS) -takeover.rate $(RATE) -takeover.kills $(KILLS) | grep -e 'takeover p50' -e '^[- ]*FAIL'
 
 incidents: setup ## produce incidents with real processes and a real Prometheus, and show when each sign is seen (ONLY=total-silence,paused); minutes
 	@$(GO) test ./internal/incidents -run '^TestIncidents$$' -v -count 1 -timeout 1h -parallel 3 -incidents -incidents.only '$(ONLY)' | grep -e '| ' -e '^ *--- FAIL' -e 'is not seen' -e '^ok' -e '^FAIL'

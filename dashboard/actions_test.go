@@ -256,7 +256,7 @@ func TestLongRedriveIsJobThatCanBeStopped(t *testing.T) {
 	require.Contains(t, page, "<progress max=\"16\"")
 	require.Contains(t, s.get("jobs"), "Redrive dead letters of mails")
 	s.do("stop-job", []string{"id", "1"})
-	require.Eventually(t, func() bool { return strings.Contains(s.get("job", "id", "1"), "stopped") }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get("job", "id", "1"), "stopped") }, patience, 20*time.Millisecond)
 	stats, err := s.client.Stats(t.Context(), "mails")
 	require.NoError(t, err)
 	require.Positive(t, stats.Dead)

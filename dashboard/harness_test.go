@@ -31,6 +31,10 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
+// patience is for how long a test waits for what a page will show. What took long to read is
+// shown for fifty times as long, so on a busy machine that can be minutes.
+const patience = 5 * time.Minute
+
 // site is a dashboard on a real Redis with a browser.
 type site struct {
 	t       *testing.T
@@ -138,12 +142,17 @@ func (s *site) send(method, path string, form url.Values) answer {
 	return answer{resp.StatusCode, resp.Header, string(body)}
 }
 
-// get reads a page that exists.
+// get reads a page that exists, as a browser does: again while something of it is being read.
 func (s *site) get(page string, params ...string) string {
 	s.t.Helper()
-	a := s.send(http.MethodGet, s.path(page, params...), nil)
-	require.Equal(s.t, http.StatusOK, a.status, "%s: %s", page, a.body)
-	return a.body
+	for {
+		a := s.send(http.MethodGet, s.path(page, params...), nil)
+		require.Equal(s.t, http.StatusOK, a.status, "%s: %s", page, a.body)
+		if a.header.Get("Refresh") == "" && !strings.Contains(a.body, "is being counted.") {
+			return a.body
+		}
+		<-time.After(20 * time.Millisecond)
+	}
 }
 
 var token = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
@@ -209,7 +218,7 @@ func (s *site) run(topic string, handle func(context.Context, wakebell.Timer[[]b
 	require.NoError(s.t, err)
 	require.NoError(s.t, sys.Start(s.t.Context()))
 	defer func() { require.NoError(s.t, sys.Stop()) }()
-	require.Eventually(s.t, until, time.Minute, 5*time.Millisecond)
+	require.Eventually(s.t, until, patience, 5*time.Millisecond)
 }
 
 func queueNames(names ...string) func(*dashboard.Config) {

@@ -64,7 +64,7 @@ func TestTableOfTopicsIsSortedOverAllTopics(t *testing.T) {
 			page = s.get("topics", params...)
 			all := order(page)
 			return len(all) >= len(want) && slices.Equal(all[:len(want)], want)
-		}, time.Minute, 50*time.Millisecond, "%v: %v", params, want)
+		}, patience, 50*time.Millisecond, "%v: %v", params, want)
 		return page
 	}
 	shows([]string{"topic-000", "topic-001"})
@@ -99,10 +99,10 @@ func TestSearchLooksAtAllTopics(t *testing.T) {
 	want := s.path("timer", "topic", "topic-129", "id", "only-here")
 	require.Eventually(t, func() bool { // on a slow machine, the time is not enough for all
 		return s.send(http.MethodGet, s.path("search", "q", "only-here"), nil).header.Get("Location") == want
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.get("search", "q", "nothing"), "none of 130 topics has a timer with this id")
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 }
 
 // hanging answers no Get.
@@ -136,7 +136,7 @@ func TestOverviewCountsWholeCluster(t *testing.T) {
 	require.Eventually(t, func() bool {
 		page = s.get("")
 		return strings.Contains(page, "1 handled") && strings.Contains(page, ">topic-129</a>") && strings.Contains(page, "Outages of Redis")
-	}, time.Minute, 100*time.Millisecond, "the node of the last topic, and what it handled")
+	}, patience, 100*time.Millisecond, "the node of the last topic, and what it handled")
 	require.NotContains(t, page, "The charts are of")
 	require.NoError(t, sys.Stop())
 }
@@ -155,7 +155,7 @@ func TestListedQueuesAreShown(t *testing.T) {
 		return wakebell.Reject(fmt.Errorf("never"))
 	}))
 	<-done
-	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "dead letters of queues") }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "dead letters of queues") }, patience, 100*time.Millisecond)
 	require.Contains(t, s.get("queues"), ">mails</a>")
 	require.NoError(t, sys.Stop())
 }

@@ -52,7 +52,7 @@ func TestTopicShowsItsTimers(t *testing.T) {
 	s.schedule("orders", "o-1", time.Hour, "x")
 	require.Contains(t, s.get("topic", "name", "orders"), "4 shards")
 	// The list of topics is remembered for a moment.
-	require.Eventually(t, func() bool { return strings.Contains(s.get("topics"), "4 shards") }, 20*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get("topics"), "4 shards") }, patience, 100*time.Millisecond)
 }
 
 // The counts and attempts of a node stay on the pages after it has ended, and those of a
@@ -77,7 +77,7 @@ func TestPagesShowWhatHappened(t *testing.T) {
 	}, func() bool { return failed.Load() == 1 && handled.Load() == 2 })
 
 	const chart = "Last 6 hours: 2 handled, 1 failed, 0 dead"
-	require.Eventually(t, func() bool { return strings.Contains(s.get("topic", "name", "invoices"), chart) }, time.Minute, 100*time.Millisecond, "charts are cached")
+	require.Eventually(t, func() bool { return strings.Contains(s.get("topic", "name", "invoices"), chart) }, patience, 100*time.Millisecond, "charts are cached")
 	page = s.get("topic", "name", "invoices")
 	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
 	require.Contains(t, page, `class="c-failed"`)
@@ -88,13 +88,13 @@ func TestPagesShowWhatHappened(t *testing.T) {
 		require.Eventually(t, func() bool { // the overview reads charts meanwhile
 			day = s.get(params[0], append(params[1:], "range", "24h")...)
 			return strings.Contains(day, "Last 24 hours: 2 handled, 1 failed, 0 dead")
-		}, time.Minute, 100*time.Millisecond)
+		}, patience, 100*time.Millisecond)
 		require.Contains(t, day, "UTC: 2 handled, 1 failed, 0 dead, 3 scheduled</title>", "the values of a bar")
 		require.Contains(t, day, "<span>1 d ago</span>", "an axis")
 		require.Regexp(t, `<a href="[^"]*range=30d[^"]*">30d</a>`, day)
 	}
 	require.Contains(t, s.get("topics"), chart)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "3 scheduled") }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "3 scheduled") }, patience, 100*time.Millisecond)
 	page = s.get("timer", "topic", "invoices", "id", "inv-1")
 	require.Contains(t, page, "no longer stored")
 	require.Contains(t, page, "acked")
@@ -111,7 +111,7 @@ func TestPagesShowWhatIsDue(t *testing.T) {
 	topic := wakebell.NewTopic[[]byte]("invoices")
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.get("topic", "name", "invoices"), "Nothing is due in the next 24 hours.")
-	}, time.Minute, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	inMinute := time.Now().Truncate(time.Minute).Add(2*time.Hour + 30*time.Second)
 	for i := range 4 {
 		s.schedule("orders", fmt.Sprint(i), time.Until(inMinute), "x")
@@ -161,7 +161,7 @@ func TestHowLongGateWasHeldIsShown(t *testing.T) {
 	require.NoError(t, turn.Release(t.Context()))
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.get("gate", "name", "deploy"), `<meter min="0" max="1" value="1">`)
-	}, time.Minute, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 }
 
 func TestQueueShowsWhatHappened(t *testing.T) {
@@ -203,7 +203,7 @@ func TestOpenBreakerIsShown(t *testing.T) {
 	require.NoError(t, err)
 	key := "timers_reports:" + s.client.Prefix() + "invoices"
 	require.NoError(t, redistest.Shared(t).HSet(t.Context(), key, "web/1/x", "9e9 "+string(report)).Err())
-	require.Eventually(t, func() bool { return strings.Contains(s.get("topics"), "breaker open on 1 node<") }, 20*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get("topics"), "breaker open on 1 node<") }, patience, 100*time.Millisecond)
 	page := s.get("topic", "name", "invoices")
 	require.Contains(t, page, "Circuit breaker open on web/1 since")
 	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
@@ -223,5 +223,5 @@ func TestTopicWithoutNodeIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		return !strings.Contains(s.get("topics"), "no node<") && !strings.Contains(s.get(""), "due timers and no node")
-	}, 20*time.Second, 100*time.Millisecond, "a pause is meant")
+	}, patience, 100*time.Millisecond, "a pause is meant")
 }

@@ -50,7 +50,7 @@ func TestPagesDoNotWaitForTotals(t *testing.T) {
 		require.Contains(t, a.body, "are being read")
 	}
 	close(held.until)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "1 pending") }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "1 pending") }, patience, 10*time.Millisecond)
 }
 
 // partial lists the topics of some servers, and then why those of others are missing.
@@ -76,7 +76,7 @@ func TestPagesSayThatTopicsAreMissing(t *testing.T) {
 	for _, page := range []string{"topics", ""} {
 		require.Eventually(t, func() bool {
 			return strings.Contains(s.get(page), "Topics on servers that do not answer are missing: 10.0.0.7")
-		}, time.Minute, 10*time.Millisecond, page)
+		}, patience, 10*time.Millisecond, page)
 	}
 }
 
@@ -91,10 +91,10 @@ func TestPageReportsThatRedisIsGone(t *testing.T) {
 	reported := func() bool { return !strings.Contains(s.get("jobs"), `id="outage" class="error" role="alert" hidden`) }
 	require.False(t, reported())
 	server.Kill()
-	require.Eventually(t, reported, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, reported, patience, 10*time.Millisecond)
 	require.Contains(t, s.send(http.MethodGet, s.path("audit"), nil).body, "does not answer</b> since")
 	server.Restart(t)
-	require.Eventually(t, func() bool { return !reported() }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !reported() }, patience, 10*time.Millisecond)
 }
 
 // A page that may not read something says so; a search does not say that there is nothing.

@@ -3,6 +3,7 @@ package forecast_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,10 +21,11 @@ import (
 func TestForecastComesTrue(t *testing.T) {
 	t.Parallel()
 	invoices := wakebell.NewTopic[string]("invoices")
-	var last time.Time
+	var last atomic.Pointer[time.Time]
 	handle := func(_ context.Context, timer wakebell.Timer[string]) error {
 		if timer.Body == "one of many" {
-			last = time.Now()
+			now := time.Now()
+			last.Store(&now)
 		}
 		return nil
 	}
@@ -78,6 +80,6 @@ func TestForecastComesTrue(t *testing.T) {
 		require.Equal(t, forecast.CauseNodes, slow.Cause)
 
 		<-time.After(3 * time.Hour)
-		require.WithinDuration(t, midnight.Add(limited.Late), last, 2*time.Minute)
+		require.WithinDuration(t, midnight.Add(limited.Late), *last.Load(), 2*time.Minute)
 	})
 }

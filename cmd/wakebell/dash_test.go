@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,10 +19,20 @@ import (
 
 var dashAt = regexp.MustCompile(`address=(http://\S+)`)
 
-// fetch reads a page of a dashboard that runs.
+// fetch reads a page of a dashboard that runs, as a browser does: again while something of it is being read.
 func (r *running) fetch(page, bearer string) (status int, body string) {
 	r.t.Helper()
 	r.says("dashboard runs")
+	status, body, unread := r.read(page, bearer)
+	for unread {
+		<-time.After(waitTick)
+		status, body, unread = r.read(page, bearer)
+	}
+	return status, body
+}
+
+func (r *running) read(page, bearer string) (status int, body string, unread bool) {
+	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, dashAt.FindStringSubmatch(r.err.String())[1]+page, nil)
 	require.NoError(r.t, err)
 	req.Close = true // so that no idle connection outlives the test
@@ -33,7 +44,7 @@ func (r *running) fetch(page, bearer string) (status int, body string) {
 	defer func() { require.NoError(r.t, resp.Body.Close()) }()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(r.t, err)
-	return resp.StatusCode, string(text)
+	return resp.StatusCode, string(text), resp.Header.Get("Refresh") != ""
 }
 
 func TestDashServesDashboard(t *testing.T) {

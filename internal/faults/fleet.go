@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	startLimit = 30 * time.Second
+	startLimit = 2 * time.Minute // of a process, on a busy machine
 	endLimit   = 30 * time.Second
 )
 

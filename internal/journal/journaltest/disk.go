@@ -66,6 +66,13 @@ func (d *Disk) Watch(fn func(*Disk)) {
 	d.watch = fn
 }
 
+// Look calls fn while nothing changes the disk. Fn may call Killed or Cut and no other method.
+func (d *Disk) Look(fn func(*Disk)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fn(d)
+}
+
 func (d *Disk) lock() {
 	d.mu.Lock()
 	if d.watch != nil {
@@ -87,7 +94,7 @@ func (d *Disk) used() (n int64) {
 	return n
 }
 
-// Killed returns the disk as it is after the process was killed. In Watch only.
+// Killed returns the disk as it is after the process was killed. In Watch and Look only.
 func (d *Disk) Killed() *Disk {
 	next := New()
 	for name, c := range d.names {
@@ -98,7 +105,7 @@ func (d *Disk) Killed() *Disk {
 }
 
 // Cut returns the disk as it is after a power cut: names and sectors that were not synced
-// have what they had, or what was written. pick(n) returns a number below n. In Watch only.
+// have what they had, or what was written. pick(n) returns a number below n. In Watch and Look only.
 func (d *Disk) Cut(pick func(n int) int) *Disk {
 	next := New()
 	all := maps.Clone(d.stored)

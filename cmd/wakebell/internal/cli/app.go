@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +38,9 @@ type App struct {
 	color  Choice
 	times  Choice
 
-	notes    io.Writer        // stderr as it was given, to see whether it is a terminal
-	progress *output.Progress // of the command; nil: none
-	waiting  *waiting         // of the connection to Redis; nil before it
+	notes    io.Writer                       // stderr as it was given, to see whether it is a terminal
+	progress atomic.Pointer[output.Progress] // of the command; nil: none
+	waiting  *waiting                        // of the connection to Redis; nil before it
 
 	// began is set when a command's own code runs. Errors before that are usage
 	// errors: an unknown command or flag, a missing argument.

@@ -12,13 +12,14 @@ import (
 // verb, such as cancel; a total of 0 is unknown, and with -1 only the time is shown.
 // Without a terminal it returns nil, which shows nothing.
 func (a *App) Progress(what string, total int64) *output.Progress {
-	a.progress.End()
-	a.progress = output.NewProgress(a.Stderr, output.NewScreen(a.notes), what, total)
-	return a.progress
+	a.progress.Load().End()
+	progress := output.NewProgress(a.Stderr, output.NewScreen(a.notes), what, total)
+	a.progress.Store(progress)
+	return progress
 }
 
 // clearProgress makes room for other output.
-func (a *App) clearProgress() { a.progress.Clear() }
+func (a *App) clearProgress() { a.progress.Load().Clear() }
 
 // Summaryf prints to stderr what a command did, for a person at a terminal. A program
 // reads stdout.

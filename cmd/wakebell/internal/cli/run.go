@@ -56,7 +56,7 @@ func Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string, 
 	}()
 	select {
 	case r := <-done:
-		a.progress.End()
+		a.progress.Load().End()
 		return a.exitCode(r.cmd, r.err)
 	case <-forced.Done():
 		killed := make(chan struct{})

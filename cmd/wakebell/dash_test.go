@@ -49,7 +49,7 @@ func (r *running) read(page, bearer string) (status int, body string, unread boo
 
 func TestDashServesDashboard(t *testing.T) {
 	b := setup(t)
-	b.fine("schedule", "-t", "invoices", "--id", "inv-1", "--in", "1h")
+	b.fine("schedule", "-t", "TOPIC", "--id", "inv-1", "--in", "1h")
 	users := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(users, []byte("otto:operator:otto-secret-0123456789\n"), 0o600))
 
@@ -65,7 +65,7 @@ func TestDashServesDashboard(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	status, page := local.fetch("timers?topic=invoices", "")
+	status, page := local.fetch("timers?topic="+b.topic, "")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, "inv-1")
 	require.NotContains(t, page, "/do/")
@@ -77,7 +77,7 @@ func TestDashServesDashboard(t *testing.T) {
 	team := b.start("dash", "--listen", "127.0.0.1:0", "--users", users, "--writable", "--hide-payloads")
 	status, _ = team.fetch("topics", "")
 	require.Equal(t, http.StatusUnauthorized, status)
-	status, page = team.fetch("timer?topic=invoices&id=inv-1", "otto-secret-0123456789")
+	status, page = team.fetch("timer?topic="+b.topic+"&id=inv-1", "otto-secret-0123456789")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, "Payloads are hidden")
 	require.Contains(t, page, "/do/cancel")

@@ -200,7 +200,7 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 		}
 		if len(raw.timers) > 0 {
 			for i, err := range call(ctx, raw.timers) {
-				outcomes[raw.at[i]] = h.verdict(raw.timers[i].ID, err)
+				outcomes[raw.at[i]] = h.finished(ctx, batch[raw.at[i]], err)
 			}
 		}
 		raw.recycle() // not after a panic

@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,10 @@ import (
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/keeper"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
@@ -74,6 +78,104 @@ func (m Meta) Extend(ctx context.Context) error {
 		return errNoDelivery
 	}
 	return m.delivery.Extend(ctx)
+}
+
+// Checkpoint replaces the body of the timer while its handler runs, so that a later attempt
+// resumes from it: after an error, a crash, or the end of this node. It returns when Redis
+// has stored the body, of up to the PayloadLimit, which passes ScheduleMiddleware and
+// Payloads as one that is scheduled. Headers and instant stay, and Body and Raw of this
+// Timer. The body is that of the timer from then on: a dead letter has it, and Reschedule
+// keeps it. Of a recurring schedule, only this run has it.
+//
+// Errors are those of Settle, if the handler no longer holds the timer: nothing was written
+// then. After ErrUnavailable the body may have been stored. Calls of one timer run one
+// after the other.
+func (t Timer[T]) Checkpoint(ctx context.Context, body T) error {
+	if t.delivery == nil {
+		return errNoDelivery
+	}
+	env, err := encoded(body, t.ContentType)
+	if err != nil {
+		return err
+	}
+	env.CorrelationID, env.ReplyTo, env.Headers = t.CorrelationID, t.ReplyTo, t.Headers
+	return t.delivery.Checkpoint(ctx, env)
+}
+
+// Progress reports how far the handler is, 0 – 1, with a note of at most 256 bytes, of which
+// more is cut off. Redis stores the first report at once, then at most one a second, and the
+// last one when the handler returns, for KeepResults; Client.Report returns it. An error is
+// one of Settle, or says that Redis could not store it; handlers may ignore it.
+func (m Meta) Progress(ctx context.Context, fraction float64, note string) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	return m.delivery.Progress(ctx, fraction, note)
+}
+
+// Result stores the result of the timer, as HandleResult does with what its function returns;
+// use it in a batch or in middleware. The value is encoded by its type, as the body of a
+// Topic[any]. A later call replaces it. Errors are those of Checkpoint.
+func (m Meta) Result(ctx context.Context, value any) error {
+	if m.delivery == nil {
+		return errNoDelivery
+	}
+	env, err := encoded(value, "")
+	if err != nil {
+		return err
+	}
+	env.CorrelationID = m.CorrelationID
+	return m.delivery.Result(ctx, env)
+}
+
+// HandleResult is Handle for a function that returns a result, which Client.Wait and
+// Client.Report return for KeepResults after the timer has ended. A result has at most 4 KiB
+// with its headers, after Payloads has encoded it; a payload.ClaimCheck stores larger ones.
+// The timer of one that cannot be encoded, or is too large, is dead-lettered.
+//
+// The result is written before the ack, with the token of the lease. So a run that has lost
+// its lease cannot write one; a run that does not end with an ack, or whose ack is refused,
+// removes its own; and a run that is acknowledged replaces what an earlier run has left whose
+// node crashed between the two. If Redis does not store the result, the run has failed and is
+// repeated. All handlers of a topic should return results: that of a run whose node crashed
+// after it was written stays until it expires if another kind of handler ends the timer, or if
+// the timer is cancelled or dead-lettered then.
+func HandleResult[T, R any](topic Topic[T], fn func(context.Context, Timer[T]) (R, error), opts ...HandlerOption) Handler {
+	h := newHandler(topic.name, typed(topic.codec, func(ctx context.Context, t Timer[T]) error {
+		result, err := fn(ctx, t)
+		if err != nil {
+			return err
+		}
+		if err = t.Result(ctx, result); errors.Is(err, ErrInvalid) {
+			return Reject(err)
+		}
+		return err
+	}), opts)
+	if fn == nil {
+		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
+	}
+	return h
+}
+
+// KeepResults sets how long Redis keeps progress and result of a timer after they were last
+// written, 1 s – 24 h; default 1 h.
+func KeepResults(d time.Duration) HandlerOption {
+	return topicOption(func(s *settings) error {
+		s.keepResults = d
+		return within("KeepResults", d, time.Second, 24*time.Hour)
+	})
+}
+
+const defaultKeepResults = time.Hour
+
+// encoded encodes a value as the body of a timer. A type that has no content type gets the
+// default.
+func encoded[T any](body T, contentType string) (env envelope.Envelope, err error) {
+	raw, own, err := codec.For[T]().Encode(body)
+	if err != nil {
+		return env, fmt.Errorf("%w: body: %w", ErrInvalid, err)
+	}
+	return envelope.Envelope{Body: raw, ContentType: cmp.Or(own, contentType)}, nil
 }
 
 // Context returns the context of this delivery. It is cancelled when the handler no
@@ -152,17 +254,40 @@ func newHandler(topic string, fn HandlerFunc, opts []HandlerOption) Handler {
 	return h
 }
 
-// holder carries out Meta.Settle, Meta.Extend and Meta.Context.
-type holder interface {
-	Context() context.Context
-	Settle(ctx context.Context, err error) error
-	Extend(ctx context.Context) error
-}
+// holder carries out the methods of a Timer.
+type holder = testhook.Holder
 
 // delivered is the holder of a timer that a System delivered.
 type delivered struct {
 	*poller.Delivery
 	span *deliverySpan // nil: the delivery is not traced
+}
+
+// polled returns the delivery of the poller.
+func (d delivered) polled() *poller.Delivery { return d.Delivery }
+
+func (d delivered) Checkpoint(ctx context.Context, env envelope.Envelope) error {
+	k, err := keeper.Of(d.Delivery)
+	if err != nil {
+		return err
+	}
+	return k.Checkpoint(ctx, env)
+}
+
+func (d delivered) Progress(ctx context.Context, fraction float64, note string) error {
+	k, err := keeper.Of(d.Delivery)
+	if err != nil {
+		return err
+	}
+	return k.Progress(ctx, fraction, note)
+}
+
+func (d delivered) Result(ctx context.Context, env envelope.Envelope) error {
+	k, err := keeper.Of(d.Delivery)
+	if err != nil {
+		return err
+	}
+	return k.Result(ctx, env)
 }
 
 func (d delivered) Settle(ctx context.Context, err error) error {

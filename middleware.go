@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/payload"
@@ -135,8 +136,7 @@ func (s *System) decoding(h Handler) []Middleware {
 			if err != nil {
 				return err
 			}
-			err = next(ctx, t)
-			if err == nil && plain.InStore {
+			if err = next(ctx, t); err == nil {
 				s.discard(ctx, t, plain)
 			}
 			return err
@@ -168,7 +168,7 @@ func (s *System) decodingBatch(h Handler, fn batchFunc) batchFunc {
 		}
 		for k, err := range fn(ctx, decoded) {
 			i := at[k]
-			if errs[i] = err; err == nil && plain[i].InStore {
+			if errs[i] = err; err == nil {
 				tasks.Go(func() { s.discard(timers[i].Context(), timers[i], plain[i]) })
 			}
 		}
@@ -206,10 +206,16 @@ func (s *System) decodePayload(ctx context.Context, h Handler, t *Timer[[]byte])
 	return plain, nil
 }
 
-// discard settles a handled timer, and then deletes its body from the store. A timer that
-// is not settled may be delivered again, and needs it.
+// discard settles a handled timer whose body, or that of its last checkpoint, is in the
+// store, and then deletes it there. A timer that is not settled may be delivered again, and
+// needs it.
 func (s *System) discard(ctx context.Context, t Timer[[]byte], plain payload.Decoded) {
-	if t.Settle(ctx, nil) != nil {
+	if d, ok := t.delivery.(interface{ polled() *poller.Delivery }); ok {
+		if last, found := keeper.Replaced(d.polled()); found {
+			plain = last
+		}
+	}
+	if !plain.InStore || t.Settle(ctx, nil) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
@@ -235,10 +241,19 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
 		t.delivery, t.frame = delivered{Delivery: d}, h.set.queue != nil
 		if tracer.On() {
-			return h.verdict(d.ID, h.traced(ctx, tracer, t, d, fn))
+			return h.finished(ctx, d, h.traced(ctx, tracer, t, d, fn))
 		}
-		return h.verdict(d.ID, fn(ctx, t))
+		return h.finished(ctx, d, fn(ctx, t))
 	}
+}
+
+// finished is verdict after what the delivery has kept is written.
+func (h Handler) finished(ctx context.Context, d *poller.Delivery, err error) poller.Outcome {
+	outcome := h.verdict(d.ID, err)
+	if d.Kept() != nil || d.Claims > 1 {
+		keeper.Finish(ctx, d, outcome)
+	}
+	return outcome
 }
 
 // verdict returns the outcome for the error of a handler, and logs the stack of a panic that

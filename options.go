@@ -33,6 +33,7 @@ type settings struct {
 	adaptive        *wakebelltype.Adaptive // nil: none
 	group           string                 // empty: none
 	weight          int                    // in group
+	keepResults     time.Duration          // 0: defaultKeepResults
 }
 
 // groups are the groups of topics of a System, by their names.

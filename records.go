@@ -3,13 +3,16 @@ package wakebell
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/progress"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -157,6 +160,80 @@ type DeadLetter struct {
 
 	// Cursor continues a listing after this dead letter: its Entry; see Page.
 	Cursor string `json:"cursor"`
+}
+
+// Report returns what the handlers of a timer have reported, whether it exists or not. It is
+// zero if there is nothing. Of a topic with keys, it asks all shards.
+func (c *Client) Report(ctx context.Context, topic, id string) (Report, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Report{}, err
+	}
+	names, err := c.store.Recent(ctx, full, id)
+	if err != nil {
+		return Report{}, err
+	}
+	found, err := progress.New(c.store.Timers()).Read(ctx, names, id)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Progress: found.Progress}
+	if of := found.Result; of != nil {
+		r.Result = &Result{Content: content(of.Payload, id), Attempt: of.Attempt, Activation: of.Activation, At: of.At}
+	}
+	return r, nil
+}
+
+// Wait waits until a timer has ended, and returns how, with its result. A timer that does not
+// exist has ended. It watches the events of the topic, as Tail does, and looks at the timer
+// after 250 ms, and then at most 5 s apart, in case one is missed. A timer that is scheduled
+// again before Wait has looked is waited for. Errors are those of Get, and the cause of ctx.
+func (c *Client) Wait(ctx context.Context, topic, id string) (Ending, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return Ending{}, err
+	}
+	w := keeper.Waiting{
+		ID:     id,
+		Exists: func(ctx context.Context) (bool, error) { return c.store.Exists(ctx, full, id) },
+		Tail: func(ctx context.Context, yield func(wakebelltype.Event) bool) error {
+			return c.store.Tail(ctx, full, yield)
+		},
+		Remains: func(ctx context.Context) (keeper.Ended, error) { return c.remains(ctx, topic, id) },
+	}
+	ended, err := w.Wait(ctx)
+	if err != nil {
+		return Ending{}, err
+	}
+	e := Ending{End: ended.End, Reason: ended.Reason}
+	if e.Report, err = c.Report(ctx, topic, id); e.End != wakebelltype.EndDone {
+		e.Result = nil // of a run that did not end it
+	}
+	return e, err
+}
+
+// remainsSought is the number of dead letters among which a timer is sought that has ended.
+const remainsSought = 1000
+
+// remains says how a timer that does not exist has ended, by what it left last.
+func (c *Client) remains(ctx context.Context, topic, id string) (keeper.Ended, error) {
+	r, err := c.Report(ctx, topic, id)
+	if err != nil {
+		return keeper.Ended{}, err
+	}
+	letters, err := c.LastDead(ctx, topic, remainsSought)
+	if err != nil {
+		return keeper.Ended{}, err
+	}
+	for _, d := range slices.Backward(letters) {
+		if d.ID == id && (r.Result == nil || d.Died.After(r.Result.At)) {
+			return keeper.Ended{End: wakebelltype.EndDead, Reason: d.Reason}, nil
+		}
+	}
+	if r.Result != nil {
+		return keeper.Ended{End: wakebelltype.EndDone}, nil
+	}
+	return keeper.Ended{End: wakebelltype.EndMissing}, nil
 }
 
 // DeadLetters returns an iterator over the dead letters of a topic that the

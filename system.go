@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"slices"
@@ -15,11 +16,13 @@ import (
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/hosted"
+	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/progress"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/reminder"
@@ -214,12 +217,23 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
+		topic.Attachment = s.keeper(h, physical)
 		if topic.Node, topic.Reporter = s.node, keys; !s.on.NoDivision {
 			topic.Announcer = keys
 		}
 		topic.ReadOverride = s.readOverride(keys, leasing.SettingsOf(h.set.tuned))
 	}
 	return topic
+}
+
+// keeper returns what the handlers of a topic write with. Unlike pollers they wait while Redis
+// is unavailable, as a client does.
+func (s *System) keeper(h Handler, physical string) *keeper.Topic {
+	return &keeper.Topic{
+		Store: progress.New(s.client.store.Timers()), Physical: physical, Name: h.topic,
+		Edge: s.on.Edge, Payloads: s.on.Payloads, Limit: s.on.PayloadLimit,
+		Life: cmp.Or(h.set.keepResults, defaultKeepResults), Logger: s.on.Logger,
+	}
 }
 
 // source returns the source from which the poller of a handler claims leases; the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -201,4 +202,53 @@ func (t Topic[T]) RunNow(ctx context.Context, c TimerClient, id string) (wakebel
 		return wakebelltype.PresenceAbsent, argument.Invalid("client", "nil")
 	}
 	return c.RunNow(ctx, t.name, id)
+}
+
+// Report is what the handlers of a timer have reported. It outlives the timer; see KeepResults.
+type Report struct {
+	Progress *wakebelltype.Progress `json:"progress"` // nil: none
+	Result   *Result                `json:"result"`   // nil: none
+}
+
+// Result is what a handler returned, still encoded; see HandleResult. ReadResult decodes it.
+// While a timer exists, it is that of an attempt that is not acknowledged yet, or of an earlier
+// timer of this id.
+type Result struct {
+	Content    Content   `json:"content"`
+	Attempt    int       `json:"attempt"`
+	Activation time.Time `json:"activation"` // of the timer
+	At         time.Time `json:"at"`         // when it was stored, by Redis's clock
+}
+
+// Ending is how a timer has ended.
+type Ending struct {
+	End    wakebelltype.End `json:"end"`
+	Reason string           `json:"reason"` // of a dead letter
+	Report
+}
+
+// Waiter returns what handlers have reported, and waits for timers. A Client implements it.
+type Waiter interface {
+	Report(ctx context.Context, topic, id string) (Report, error)
+	Wait(ctx context.Context, topic, id string) (Ending, error)
+}
+
+var _ Waiter = (*Client)(nil)
+
+// ReadResult decodes a result of a timer of a topic into an R, with the Payloads of the client
+// if it was encoded. The error wraps ErrUnreadable.
+func ReadResult[R any](ctx context.Context, c TimerClient, topic, id string, r *Result) (value R, err error) {
+	if c == nil || r == nil {
+		return value, argument.Invalid("result", "nil: the timer has none")
+	}
+	plain, err := decodedContent(ctx, c, payload.Encoded{
+		Topic: topic, ID: id, Headers: r.Content.Headers, Body: r.Content.Body, ContentType: r.Content.ContentType,
+	})
+	if err == nil {
+		value, err = codec.For[R]().Decode(plain.Body, plain.ContentType)
+	}
+	if err != nil {
+		return value, fmt.Errorf("result of %s on %s: %w: %w", quoted(id), quoted(topic), ErrUnreadable, err)
+	}
+	return value, nil
 }

@@ -20,6 +20,7 @@ import (
 type Timers interface {
 	wakebell.TimerClient
 	wakebell.Operator
+	wakebell.Waiter
 }
 
 // Queues inspects and changes queues. *queue.Client and *remote.Queues implement it.

@@ -203,13 +203,19 @@ func (d *Dashboard) gonePage(ctx context.Context, topic, id string, gone error) 
 		return page{}, gone
 	}
 	attempts, err := d.attempts(ctx, topic, id)
-	if err != nil || len(attempts) == 0 {
+	report := d.report(ctx, topic, id)
+	if err != nil || len(attempts) == 0 && report.Progress == nil && report.Result == nil {
 		return page{}, gone
 	}
 	return page{
 		template: "gone", title: "Timer " + id, section: "topics",
-		data: attemptsData{Topic: topic, ID: id, Attempts: attempts},
+		data: goneData{attemptsData{Topic: topic, ID: id, Attempts: attempts}, report},
 	}, nil
+}
+
+type goneData struct {
+	attemptsData
+	Report reportData
 }
 
 // attemptsData are the attempts of a topic, of one timer, or of a queue.

@@ -37,3 +37,22 @@ func TestEncodedPayloadsAreShownWithTheirKeys(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, s.send(http.MethodGet, s.path("do/schedule", "topic", "cards", "id", "c"), nil).status)
 	}
 }
+
+// What the handler of a timer has reported is on its page, also after it has ended.
+func TestReportOfTimerIsShown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", time.Hour, "x")
+	require.NotContains(t, s.get("timer", "topic", "invoices", "id", "inv-1"), "Reported")
+	key := "timers_results:" + s.client.Prefix() + "invoices:inv-1"
+	require.NoError(t, redistest.Shared(t).HSet(t.Context(), key,
+		"p", "1767225600 1 0.375 page <b>3</b>", "r", `1767225600 2 1767225600 {"data":"forty-two","headers":{}}`).Err())
+	page := s.get("timer", "topic", "invoices", "id", "inv-1")
+	require.Contains(t, page, "37 %, page &lt;b&gt;3&lt;/b&gt;")
+	require.Contains(t, page, "Of attempt 2")
+	require.Contains(t, page, "forty-two")
+	_, err := s.client.Cancel(t.Context(), "invoices", "inv-1")
+	require.NoError(t, err)
+	s.fresh()
+	require.Contains(t, s.get("timer", "topic", "invoices", "id", "inv-1"), "forty-two")
+}

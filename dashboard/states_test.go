@@ -22,7 +22,7 @@ import (
 // pageData has the data of each template.
 var pageData = map[string]any{
 	"ask": question{}, "audit": auditData{}, "dead": deadData{}, "dead_topics": deadTopics{}, "doctor": doctorData{},
-	"failure": failure{}, "gate": gateData{}, "gates": gatesData{}, "gone": attemptsData{}, "job": jobs.Status{},
+	"failure": failure{}, "gate": gateData{}, "gates": gatesData{}, "gone": goneData{}, "job": jobs.Status{},
 	"jobs": []jobs.Status{}, "letter": letterData{}, "nodes": nodesData{}, "overview": overviewData{}, "queue": queueData{},
 	"queues": queuesData{}, "schedule": scheduleData{}, "schedules": schedulesData{}, "search": searchData{},
 	"timer": timerData{}, "timers": timersData{}, "topic": topicData{}, "topics": topicsData{},

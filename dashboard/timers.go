@@ -235,6 +235,31 @@ type timerData struct {
 	Retries bool // it was delivered before
 	Past    attemptsData
 	Why     explain.Explanation
+	Report  reportData
+}
+
+// reportData is what the handlers of a timer have reported.
+type reportData struct {
+	wakebell.Report
+	Percent int     // of the progress
+	Payload payload // of the result
+}
+
+// report reads what the handlers of a timer have reported; nothing after an error, which
+// older nodes return.
+func (d *Dashboard) report(ctx context.Context, topic, id string) (data reportData) {
+	r, err := d.op.Timers.Report(ctx, topic, id)
+	if err != nil {
+		return data
+	}
+	data.Report = r
+	if r.Progress != nil {
+		data.Percent = int(100 * r.Progress.Fraction)
+	}
+	if r.Result != nil {
+		data.Payload = d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: r.Result.Content}, bodytext.MaxShown)
+	}
+	return data
 }
 
 func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
@@ -258,6 +283,6 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	}
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why},
+		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why, d.report(ctx, topic, id)},
 	}, nil
 }

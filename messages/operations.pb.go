@@ -2160,6 +2160,281 @@ func (x *Finding) GetDo() string {
 	return ""
 }
 
+// WaitTimerRequest waits until a timer has ended.
+type WaitTimerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Id    string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Answer at once, whether the timer has ended or not: end is empty.
+	Report        bool `protobuf:"varint,3,opt,name=report,proto3" json:"report,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitTimerRequest) Reset() {
+	*x = WaitTimerRequest{}
+	mi := &file_messages_operations_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitTimerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitTimerRequest) ProtoMessage() {}
+
+func (x *WaitTimerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitTimerRequest.ProtoReflect.Descriptor instead.
+func (*WaitTimerRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *WaitTimerRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *WaitTimerRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *WaitTimerRequest) GetReport() bool {
+	if x != nil {
+		return x.Report
+	}
+	return false
+}
+
+// WaitTimerResponse says how a timer has ended; the only one.
+type WaitTimerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// done, dead, cancelled or missing, as in wakebelltype.End; empty: it was not asked.
+	End string `protobuf:"bytes,1,opt,name=end,proto3" json:"end,omitempty"`
+	// Why it is a dead letter.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Absent: none was reported.
+	Progress *TimerProgress `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
+	// Absent: there is none.
+	Result        *TimerResult `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitTimerResponse) Reset() {
+	*x = WaitTimerResponse{}
+	mi := &file_messages_operations_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitTimerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitTimerResponse) ProtoMessage() {}
+
+func (x *WaitTimerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitTimerResponse.ProtoReflect.Descriptor instead.
+func (*WaitTimerResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *WaitTimerResponse) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *WaitTimerResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WaitTimerResponse) GetProgress() *TimerProgress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+func (x *WaitTimerResponse) GetResult() *TimerResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+// TimerProgress is how far the handler of a timer is.
+type TimerProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0 to 1.
+	Fraction      float64                `protobuf:"fixed64,1,opt,name=fraction,proto3" json:"fraction,omitempty"`
+	Note          string                 `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimerProgress) Reset() {
+	*x = TimerProgress{}
+	mi := &file_messages_operations_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimerProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimerProgress) ProtoMessage() {}
+
+func (x *TimerProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimerProgress.ProtoReflect.Descriptor instead.
+func (*TimerProgress) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *TimerProgress) GetFraction() float64 {
+	if x != nil {
+		return x.Fraction
+	}
+	return 0
+}
+
+func (x *TimerProgress) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *TimerProgress) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *TimerProgress) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+// TimerResult is what the handler of a timer returned.
+type TimerResult struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Content *Content               `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	Attempt uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The instant for which the timer was scheduled.
+	Activation    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=activation,proto3" json:"activation,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimerResult) Reset() {
+	*x = TimerResult{}
+	mi := &file_messages_operations_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimerResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimerResult) ProtoMessage() {}
+
+func (x *TimerResult) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimerResult.ProtoReflect.Descriptor instead.
+func (*TimerResult) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *TimerResult) GetContent() *Content {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *TimerResult) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *TimerResult) GetActivation() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Activation
+	}
+	return nil
+}
+
+func (x *TimerResult) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // TailRequest follows the events of a topic.
 type TailRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2172,7 +2447,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2459,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2472,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TailRequest) GetTopic() string {
@@ -2224,7 +2499,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +2511,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +2524,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TailResponse) GetEvent() *TopicEvent {
@@ -2283,7 +2558,7 @@ type TopicEvent struct {
 
 func (x *TopicEvent) Reset() {
 	*x = TopicEvent{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2570,7 @@ func (x *TopicEvent) String() string {
 func (*TopicEvent) ProtoMessage() {}
 
 func (x *TopicEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2583,7 @@ func (x *TopicEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicEvent.ProtoReflect.Descriptor instead.
 func (*TopicEvent) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TopicEvent) GetKind() string {
@@ -2442,7 +2717,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2729,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2742,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *NodeState) GetVersion() string {
@@ -2604,7 +2879,7 @@ type LongRun struct {
 
 func (x *LongRun) Reset() {
 	*x = LongRun{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2891,7 @@ func (x *LongRun) String() string {
 func (*LongRun) ProtoMessage() {}
 
 func (x *LongRun) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2904,7 @@ func (x *LongRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LongRun.ProtoReflect.Descriptor instead.
 func (*LongRun) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LongRun) GetId() string {
@@ -2672,7 +2947,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2684,7 +2959,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2697,7 +2972,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -2752,7 +3027,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2764,7 +3039,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2777,7 +3052,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -2825,7 +3100,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +3112,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +3125,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -2871,7 +3146,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3158,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3171,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2923,7 +3198,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +3210,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +3223,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2977,7 +3252,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2989,7 +3264,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3002,7 +3277,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -3085,7 +3360,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3097,7 +3372,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3110,7 +3385,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -3160,7 +3435,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3172,7 +3447,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3185,7 +3460,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -3220,7 +3495,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3507,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3520,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -3272,7 +3547,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3559,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3572,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -3321,7 +3596,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3333,7 +3608,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3346,7 +3621,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -3375,7 +3650,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +3662,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +3675,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -3435,7 +3710,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3722,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3735,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -3487,7 +3762,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +3774,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3787,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -3550,7 +3825,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3837,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3850,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -3659,7 +3934,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3671,7 +3946,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3684,7 +3959,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -3732,7 +4007,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3744,7 +4019,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3757,7 +4032,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -3786,7 +4061,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +4073,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +4086,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -3875,7 +4150,7 @@ type RemoveQueueRequest struct {
 
 func (x *RemoveQueueRequest) Reset() {
 	*x = RemoveQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3887,7 +4162,7 @@ func (x *RemoveQueueRequest) String() string {
 func (*RemoveQueueRequest) ProtoMessage() {}
 
 func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3900,7 +4175,7 @@ func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueRequest.ProtoReflect.Descriptor instead.
 func (*RemoveQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RemoveQueueRequest) GetName() string {
@@ -3930,7 +4205,7 @@ type RemoveQueueResponse struct {
 
 func (x *RemoveQueueResponse) Reset() {
 	*x = RemoveQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3942,7 +4217,7 @@ func (x *RemoveQueueResponse) String() string {
 func (*RemoveQueueResponse) ProtoMessage() {}
 
 func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3955,7 +4230,7 @@ func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueResponse.ProtoReflect.Descriptor instead.
 func (*RemoveQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveQueueResponse) GetExisted() bool {
@@ -3987,7 +4262,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3999,7 +4274,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4012,7 +4287,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -4053,7 +4328,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4065,7 +4340,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4078,7 +4353,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -4103,7 +4378,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4115,7 +4390,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4128,7 +4403,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -4169,7 +4444,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4181,7 +4456,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4194,7 +4469,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -4216,7 +4491,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4228,7 +4503,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4516,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -4275,7 +4550,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4287,7 +4562,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4300,7 +4575,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -4329,7 +4604,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4341,7 +4616,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4354,7 +4629,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -4425,7 +4700,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4437,7 +4712,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4450,7 +4725,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -4514,7 +4789,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4526,7 +4801,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4539,7 +4814,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -4569,7 +4844,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4581,7 +4856,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4594,7 +4869,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -4628,7 +4903,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4640,7 +4915,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4653,7 +4928,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -4677,7 +4952,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4689,7 +4964,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4702,7 +4977,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -4729,7 +5004,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4741,7 +5016,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4754,7 +5029,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -4774,7 +5049,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4786,7 +5061,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4799,7 +5074,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -4819,7 +5094,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4831,7 +5106,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4844,7 +5119,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -4886,7 +5161,7 @@ type GateState struct {
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4898,7 +5173,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4911,7 +5186,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *GateState) GetGate() string {
@@ -5010,7 +5285,7 @@ type GateHolds struct {
 
 func (x *GateHolds) Reset() {
 	*x = GateHolds{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5022,7 +5297,7 @@ func (x *GateHolds) String() string {
 func (*GateHolds) ProtoMessage() {}
 
 func (x *GateHolds) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5035,7 +5310,7 @@ func (x *GateHolds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateHolds.ProtoReflect.Descriptor instead.
 func (*GateHolds) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *GateHolds) GetUpTo() *durationpb.Duration {
@@ -5064,7 +5339,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5076,7 +5351,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5089,7 +5364,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -5117,7 +5392,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5129,7 +5404,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5142,7 +5417,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -5170,7 +5445,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5182,7 +5457,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5195,7 +5470,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -5217,7 +5492,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5229,7 +5504,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5242,7 +5517,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -5276,7 +5551,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5288,7 +5563,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5301,7 +5576,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -5344,7 +5619,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5356,7 +5631,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5369,7 +5644,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -5396,7 +5671,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5408,7 +5683,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5421,7 +5696,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -5441,7 +5716,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5453,7 +5728,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5466,7 +5741,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -5486,7 +5761,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5498,7 +5773,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5511,7 +5786,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -5535,7 +5810,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5547,7 +5822,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5560,7 +5835,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -5601,7 +5876,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +5888,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5626,7 +5901,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -5645,7 +5920,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5657,7 +5932,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5670,7 +5945,7 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 // ListRecurringInstantsRequest lists the instants that BackfillRecurringRequest fires.
@@ -5687,7 +5962,7 @@ type ListRecurringInstantsRequest struct {
 
 func (x *ListRecurringInstantsRequest) Reset() {
 	*x = ListRecurringInstantsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5699,7 +5974,7 @@ func (x *ListRecurringInstantsRequest) String() string {
 func (*ListRecurringInstantsRequest) ProtoMessage() {}
 
 func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5712,7 +5987,7 @@ func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListRecurringInstantsRequest) GetName() string {
@@ -5746,7 +6021,7 @@ type ListRecurringInstantsResponse struct {
 
 func (x *ListRecurringInstantsResponse) Reset() {
 	*x = ListRecurringInstantsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5758,7 +6033,7 @@ func (x *ListRecurringInstantsResponse) String() string {
 func (*ListRecurringInstantsResponse) ProtoMessage() {}
 
 func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5771,7 +6046,7 @@ func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ListRecurringInstantsResponse) GetInstants() []*timestamppb.Timestamp {
@@ -5799,7 +6074,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5811,7 +6086,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5824,7 +6099,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -5865,7 +6140,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5877,7 +6152,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5890,7 +6165,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{92}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -5916,7 +6191,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5928,7 +6203,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5941,7 +6216,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{93}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -5989,7 +6264,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6001,7 +6276,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6014,7 +6289,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{94}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -6055,7 +6330,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6067,7 +6342,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6080,7 +6355,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -6114,7 +6389,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6126,7 +6401,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6139,7 +6414,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -6242,7 +6517,7 @@ type RecordChangeRequest struct {
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6254,7 +6529,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6267,7 +6542,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{97}
+	return file_messages_operations_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -6320,7 +6595,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6332,7 +6607,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6345,7 +6620,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{98}
+	return file_messages_operations_proto_rawDescGZIP(), []int{102}
 }
 
 // CountDueRequest counts the timers of a topic by their instants.
@@ -6364,7 +6639,7 @@ type CountDueRequest struct {
 
 func (x *CountDueRequest) Reset() {
 	*x = CountDueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6376,7 +6651,7 @@ func (x *CountDueRequest) String() string {
 func (*CountDueRequest) ProtoMessage() {}
 
 func (x *CountDueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6389,7 +6664,7 @@ func (x *CountDueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountDueRequest.ProtoReflect.Descriptor instead.
 func (*CountDueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{99}
+	return file_messages_operations_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *CountDueRequest) GetTopic() string {
@@ -6430,7 +6705,7 @@ type CountDueResponse struct {
 
 func (x *CountDueResponse) Reset() {
 	*x = CountDueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6442,7 +6717,7 @@ func (x *CountDueResponse) String() string {
 func (*CountDueResponse) ProtoMessage() {}
 
 func (x *CountDueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6455,7 +6730,7 @@ func (x *CountDueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountDueResponse.ProtoReflect.Descriptor instead.
 func (*CountDueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{100}
+	return file_messages_operations_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *CountDueResponse) GetCounts() []int64 {
@@ -6477,7 +6752,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6489,7 +6764,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6502,7 +6777,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{101}
+	return file_messages_operations_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -6532,7 +6807,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6544,7 +6819,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6557,7 +6832,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{102}
+	return file_messages_operations_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -6603,7 +6878,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6615,7 +6890,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6628,7 +6903,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{103}
+	return file_messages_operations_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -6705,7 +6980,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6717,7 +6992,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6730,7 +7005,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{104}
+	return file_messages_operations_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -6785,7 +7060,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[105]
+	mi := &file_messages_operations_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6797,7 +7072,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[105]
+	mi := &file_messages_operations_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6810,7 +7085,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{105}
+	return file_messages_operations_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -6851,7 +7126,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[106]
+	mi := &file_messages_operations_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6863,7 +7138,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[106]
+	mi := &file_messages_operations_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6876,7 +7151,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{106}
+	return file_messages_operations_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -6906,7 +7181,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[107]
+	mi := &file_messages_operations_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6918,7 +7193,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[107]
+	mi := &file_messages_operations_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6931,7 +7206,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{107}
+	return file_messages_operations_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Attempt) GetId() string {
@@ -7003,7 +7278,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[108]
+	mi := &file_messages_operations_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7015,7 +7290,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[108]
+	mi := &file_messages_operations_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7028,7 +7303,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{108}
+	return file_messages_operations_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -7062,7 +7337,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[109]
+	mi := &file_messages_operations_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7074,7 +7349,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[109]
+	mi := &file_messages_operations_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7087,7 +7362,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{109}
+	return file_messages_operations_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -7113,7 +7388,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[110]
+	mi := &file_messages_operations_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7125,7 +7400,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[110]
+	mi := &file_messages_operations_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7138,7 +7413,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{110}
+	return file_messages_operations_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -7193,7 +7468,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[111]
+	mi := &file_messages_operations_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7205,7 +7480,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[111]
+	mi := &file_messages_operations_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7218,7 +7493,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{111}
+	return file_messages_operations_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -7360,7 +7635,28 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x14\n" +
 	"\x05grade\x18\x04 \x01(\tR\x05grade\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x0e\n" +
-	"\x02do\x18\x06 \x01(\tR\x02do\";\n" +
+	"\x02do\x18\x06 \x01(\tR\x02do\"P\n" +
+	"\x10WaitTimerRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06report\x18\x03 \x01(\bR\x06report\"\xa7\x01\n" +
+	"\x11WaitTimerResponse\x12\x10\n" +
+	"\x03end\x18\x01 \x01(\tR\x03end\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x126\n" +
+	"\bprogress\x18\x03 \x01(\v2\x1a.wakebell.v1.TimerProgressR\bprogress\x120\n" +
+	"\x06result\x18\x04 \x01(\v2\x18.wakebell.v1.TimerResultR\x06result\"\x85\x01\n" +
+	"\rTimerProgress\x12\x1a\n" +
+	"\bfraction\x18\x01 \x01(\x01R\bfraction\x12\x12\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\rR\aattempt\"\xbf\x01\n" +
+	"\vTimerResult\x12.\n" +
+	"\acontent\x18\x01 \x01(\v2\x14.wakebell.v1.ContentR\acontent\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x12:\n" +
+	"\n" +
+	"activation\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"activation\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\";\n" +
 	"\vTailRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
 	"\x06states\x18\x02 \x01(\bR\x06states\"=\n" +
@@ -7758,7 +8054,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 113)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 117)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -7797,212 +8093,222 @@ var file_messages_operations_proto_goTypes = []any{
 	(*DiagnoseRequest)(nil),                // 34: wakebell.v1.DiagnoseRequest
 	(*DiagnoseResponse)(nil),               // 35: wakebell.v1.DiagnoseResponse
 	(*Finding)(nil),                        // 36: wakebell.v1.Finding
-	(*TailRequest)(nil),                    // 37: wakebell.v1.TailRequest
-	(*TailResponse)(nil),                   // 38: wakebell.v1.TailResponse
-	(*TopicEvent)(nil),                     // 39: wakebell.v1.TopicEvent
-	(*NodeState)(nil),                      // 40: wakebell.v1.NodeState
-	(*LongRun)(nil),                        // 41: wakebell.v1.LongRun
-	(*DeadLetterFilter)(nil),               // 42: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 43: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 44: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 45: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 46: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 47: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 48: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 49: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 50: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 51: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 52: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 53: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 54: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 55: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 56: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 57: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 58: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 59: wakebell.v1.QueuedMessage
-	(*RemoveQueueRequest)(nil),             // 60: wakebell.v1.RemoveQueueRequest
-	(*RemoveQueueResponse)(nil),            // 61: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueRequest)(nil),              // 62: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 63: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 64: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 65: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 66: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 67: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 68: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 69: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 70: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 71: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 72: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 73: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 74: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 75: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 76: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 77: wakebell.v1.GateState
-	(*GateHolds)(nil),                      // 78: wakebell.v1.GateHolds
-	(*GateTicket)(nil),                     // 79: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 80: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 81: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 82: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 83: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 84: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 85: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 86: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 87: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 88: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 89: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 90: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsRequest)(nil),   // 91: wakebell.v1.ListRecurringInstantsRequest
-	(*ListRecurringInstantsResponse)(nil),  // 92: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringRequest)(nil),       // 93: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 94: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 95: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 96: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 97: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 98: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 99: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 100: wakebell.v1.RecordChangeResponse
-	(*CountDueRequest)(nil),                // 101: wakebell.v1.CountDueRequest
-	(*CountDueResponse)(nil),               // 102: wakebell.v1.CountDueResponse
-	(*GetThroughputRequest)(nil),           // 103: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 104: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 105: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 106: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 107: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 108: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 109: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 110: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 111: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 112: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 113: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 114: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 115: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 116: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 117: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 118: google.protobuf.Duration
-	(*Content)(nil),                        // 119: wakebell.v1.Content
-	(*Queue)(nil),                          // 120: wakebell.v1.Queue
+	(*WaitTimerRequest)(nil),               // 37: wakebell.v1.WaitTimerRequest
+	(*WaitTimerResponse)(nil),              // 38: wakebell.v1.WaitTimerResponse
+	(*TimerProgress)(nil),                  // 39: wakebell.v1.TimerProgress
+	(*TimerResult)(nil),                    // 40: wakebell.v1.TimerResult
+	(*TailRequest)(nil),                    // 41: wakebell.v1.TailRequest
+	(*TailResponse)(nil),                   // 42: wakebell.v1.TailResponse
+	(*TopicEvent)(nil),                     // 43: wakebell.v1.TopicEvent
+	(*NodeState)(nil),                      // 44: wakebell.v1.NodeState
+	(*LongRun)(nil),                        // 45: wakebell.v1.LongRun
+	(*DeadLetterFilter)(nil),               // 46: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 47: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 48: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 49: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 50: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 51: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 52: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 53: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 54: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 55: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 56: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 57: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 58: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 59: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 60: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 61: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 62: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 63: wakebell.v1.QueuedMessage
+	(*RemoveQueueRequest)(nil),             // 64: wakebell.v1.RemoveQueueRequest
+	(*RemoveQueueResponse)(nil),            // 65: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueRequest)(nil),              // 66: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 67: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 68: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 69: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 70: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 71: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 72: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 73: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 74: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 75: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 76: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 77: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 78: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 79: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 80: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 81: wakebell.v1.GateState
+	(*GateHolds)(nil),                      // 82: wakebell.v1.GateHolds
+	(*GateTicket)(nil),                     // 83: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 84: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 85: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 86: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 87: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 88: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 89: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 90: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 91: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 92: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 93: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 94: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsRequest)(nil),   // 95: wakebell.v1.ListRecurringInstantsRequest
+	(*ListRecurringInstantsResponse)(nil),  // 96: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringRequest)(nil),       // 97: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 98: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 99: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 100: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 101: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 102: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 103: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 104: wakebell.v1.RecordChangeResponse
+	(*CountDueRequest)(nil),                // 105: wakebell.v1.CountDueRequest
+	(*CountDueResponse)(nil),               // 106: wakebell.v1.CountDueResponse
+	(*GetThroughputRequest)(nil),           // 107: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 108: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 109: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 110: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 111: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 112: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 113: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 114: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 115: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 116: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 117: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 118: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 119: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 120: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 121: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 122: google.protobuf.Duration
+	(*Content)(nil),                        // 123: wakebell.v1.Content
+	(*Queue)(nil),                          // 124: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	115, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	119, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
 	26,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	116, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	120, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	7,   // 4: wakebell.v1.TopicOverview.reports:type_name -> wakebell.v1.NodeReport
-	105, // 5: wakebell.v1.TopicOverview.recent:type_name -> wakebell.v1.ThroughputCounts
-	40,  // 6: wakebell.v1.NodeReport.state:type_name -> wakebell.v1.NodeState
+	109, // 5: wakebell.v1.TopicOverview.recent:type_name -> wakebell.v1.ThroughputCounts
+	44,  // 6: wakebell.v1.NodeReport.state:type_name -> wakebell.v1.NodeState
 	10,  // 7: wakebell.v1.AskNodesResponse.answers:type_name -> wakebell.v1.NodeAnswer
-	40,  // 8: wakebell.v1.NodeAnswer.state:type_name -> wakebell.v1.NodeState
+	44,  // 8: wakebell.v1.NodeAnswer.state:type_name -> wakebell.v1.NodeState
 	19,  // 9: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	117, // 10: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	121, // 10: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
 	19,  // 11: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
 	19,  // 12: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
 	26,  // 13: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	117, // 14: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	121, // 14: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	27,  // 15: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	118, // 16: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	118, // 17: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	118, // 18: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	118, // 19: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	118, // 20: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	118, // 21: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	118, // 22: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	118, // 23: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	122, // 16: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	122, // 17: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	122, // 18: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	122, // 19: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	122, // 20: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	122, // 21: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	122, // 22: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	122, // 23: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
 	26,  // 24: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	26,  // 25: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	27,  // 26: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
 	26,  // 27: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	36,  // 28: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	39,  // 29: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	117, // 30: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	118, // 31: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	118, // 32: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	118, // 33: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	40,  // 34: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	117, // 35: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	27,  // 36: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	117, // 37: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
-	117, // 38: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
-	41,  // 39: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
-	117, // 40: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
-	118, // 41: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	118, // 42: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	42,  // 43: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	47,  // 44: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	47,  // 45: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	117, // 46: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	117, // 47: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	119, // 48: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	42,  // 49: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	118, // 50: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 51: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	42,  // 52: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	120, // 53: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	120, // 54: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 55: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	117, // 56: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	117, // 57: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	120, // 58: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	59,  // 59: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	117, // 60: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	120, // 61: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 62: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 63: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 64: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	120, // 65: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 66: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	117, // 67: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	120, // 68: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 69: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 70: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	120, // 71: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 72: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	77,  // 73: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	77,  // 74: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	117, // 75: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	79,  // 76: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	117, // 77: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	79,  // 78: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	114, // 79: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	116, // 80: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	117, // 81: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	78,  // 82: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	118, // 83: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	88,  // 84: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	88,  // 85: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	117, // 86: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 87: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	117, // 88: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	117, // 89: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 90: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	96,  // 91: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	117, // 92: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	98,  // 93: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	117, // 94: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	117, // 95: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	117, // 96: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
-	118, // 97: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
-	118, // 98: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	118, // 99: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	117, // 100: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	105, // 101: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	118, // 102: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	118, // 103: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	107, // 104: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	117, // 105: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	109, // 106: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	117, // 107: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	118, // 108: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	120, // 109: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 110: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	104, // 111: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	120, // 112: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	107, // 113: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	109, // 114: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	115, // [115:115] is the sub-list for method output_type
-	115, // [115:115] is the sub-list for method input_type
-	115, // [115:115] is the sub-list for extension type_name
-	115, // [115:115] is the sub-list for extension extendee
-	0,   // [0:115] is the sub-list for field type_name
+	39,  // 29: wakebell.v1.WaitTimerResponse.progress:type_name -> wakebell.v1.TimerProgress
+	40,  // 30: wakebell.v1.WaitTimerResponse.result:type_name -> wakebell.v1.TimerResult
+	121, // 31: wakebell.v1.TimerProgress.at:type_name -> google.protobuf.Timestamp
+	123, // 32: wakebell.v1.TimerResult.content:type_name -> wakebell.v1.Content
+	121, // 33: wakebell.v1.TimerResult.activation:type_name -> google.protobuf.Timestamp
+	121, // 34: wakebell.v1.TimerResult.at:type_name -> google.protobuf.Timestamp
+	43,  // 35: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	121, // 36: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	122, // 37: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	122, // 38: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	122, // 39: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	44,  // 40: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	121, // 41: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	27,  // 42: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	121, // 43: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
+	121, // 44: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
+	45,  // 45: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
+	121, // 46: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
+	122, // 47: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	122, // 48: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	46,  // 49: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	51,  // 50: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	51,  // 51: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	121, // 52: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	121, // 53: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	123, // 54: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	46,  // 55: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	122, // 56: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 57: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	46,  // 58: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	124, // 59: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	124, // 60: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	60,  // 61: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	121, // 62: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	121, // 63: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	124, // 64: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 65: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	121, // 66: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	124, // 67: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	124, // 68: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	124, // 69: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	72,  // 70: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	124, // 71: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	72,  // 72: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	121, // 73: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	124, // 74: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	122, // 75: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 76: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	124, // 77: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	72,  // 78: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	81,  // 79: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	81,  // 80: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	121, // 81: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	83,  // 82: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	121, // 83: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	83,  // 84: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	118, // 85: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	120, // 86: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	121, // 87: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	82,  // 88: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	122, // 89: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	92,  // 90: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	92,  // 91: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	121, // 92: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	121, // 93: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	121, // 94: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	121, // 95: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	121, // 96: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	100, // 97: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	121, // 98: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	102, // 99: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	121, // 100: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	121, // 101: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	121, // 102: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
+	122, // 103: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
+	122, // 104: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	122, // 105: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	121, // 106: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	109, // 107: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	122, // 108: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	122, // 109: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	111, // 110: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	121, // 111: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	113, // 112: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	121, // 113: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	122, // 114: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	124, // 115: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	122, // 116: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	108, // 117: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	124, // 118: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 119: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	113, // 120: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	121, // [121:121] is the sub-list for method output_type
+	121, // [121:121] is the sub-list for method input_type
+	121, // [121:121] is the sub-list for extension type_name
+	121, // [121:121] is the sub-list for extension extendee
+	0,   // [0:121] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -8018,7 +8324,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   113,
+			NumMessages:   117,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

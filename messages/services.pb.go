@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xaf\x1e\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xfd\x1e\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -63,7 +63,8 @@ const file_messages_services_proto_rawDesc = "" +
 	"PauseTopic\x12\x1e.wakebell.v1.PauseTopicRequest\x1a\x1f.wakebell.v1.PauseTopicResponse\x12P\n" +
 	"\vResumeTopic\x12\x1f.wakebell.v1.ResumeTopicRequest\x1a .wakebell.v1.ResumeTopicResponse\x12P\n" +
 	"\vRetuneTopic\x12\x1f.wakebell.v1.RetuneTopicRequest\x1a .wakebell.v1.RetuneTopicResponse\x12G\n" +
-	"\bDiagnose\x12\x1c.wakebell.v1.DiagnoseRequest\x1a\x1d.wakebell.v1.DiagnoseResponse\x12=\n" +
+	"\bDiagnose\x12\x1c.wakebell.v1.DiagnoseRequest\x1a\x1d.wakebell.v1.DiagnoseResponse\x12L\n" +
+	"\tWaitTimer\x12\x1d.wakebell.v1.WaitTimerRequest\x1a\x1e.wakebell.v1.WaitTimerResponse0\x01\x12=\n" +
 	"\x04Tail\x12\x18.wakebell.v1.TailRequest\x1a\x19.wakebell.v1.TailResponse0\x01\x12G\n" +
 	"\bAskNodes\x12\x1c.wakebell.v1.AskNodesRequest\x1a\x1d.wakebell.v1.AskNodesResponse\x12^\n" +
 	"\x0fListDeadLetters\x12#.wakebell.v1.ListDeadLettersRequest\x1a$.wakebell.v1.ListDeadLettersResponse0\x01\x12V\n" +
@@ -132,99 +133,101 @@ var file_messages_services_proto_goTypes = []any{
 	(*ResumeTopicRequest)(nil),             // 28: wakebell.v1.ResumeTopicRequest
 	(*RetuneTopicRequest)(nil),             // 29: wakebell.v1.RetuneTopicRequest
 	(*DiagnoseRequest)(nil),                // 30: wakebell.v1.DiagnoseRequest
-	(*TailRequest)(nil),                    // 31: wakebell.v1.TailRequest
-	(*AskNodesRequest)(nil),                // 32: wakebell.v1.AskNodesRequest
-	(*ListDeadLettersRequest)(nil),         // 33: wakebell.v1.ListDeadLettersRequest
-	(*GetDeadLetterRequest)(nil),           // 34: wakebell.v1.GetDeadLetterRequest
-	(*RedriveDeadLettersRequest)(nil),      // 35: wakebell.v1.RedriveDeadLettersRequest
-	(*DeleteDeadLettersRequest)(nil),       // 36: wakebell.v1.DeleteDeadLettersRequest
-	(*ListQueuesRequest)(nil),              // 37: wakebell.v1.ListQueuesRequest
-	(*GetQueueStatsRequest)(nil),           // 38: wakebell.v1.GetQueueStatsRequest
-	(*ListQueueMessagesRequest)(nil),       // 39: wakebell.v1.ListQueueMessagesRequest
-	(*RemoveQueueRequest)(nil),             // 40: wakebell.v1.RemoveQueueRequest
-	(*PurgeQueueRequest)(nil),              // 41: wakebell.v1.PurgeQueueRequest
-	(*ListQueueDeadLettersRequest)(nil),    // 42: wakebell.v1.ListQueueDeadLettersRequest
-	(*GetQueueDeadLetterRequest)(nil),      // 43: wakebell.v1.GetQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterRequest)(nil),  // 44: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*DeleteQueueDeadLettersRequest)(nil),  // 45: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*GetQueueThroughputRequest)(nil),      // 46: wakebell.v1.GetQueueThroughputRequest
-	(*ListQueueHistoryRequest)(nil),        // 47: wakebell.v1.ListQueueHistoryRequest
-	(*ListGatesRequest)(nil),               // 48: wakebell.v1.ListGatesRequest
-	(*GetGateRequest)(nil),                 // 49: wakebell.v1.GetGateRequest
-	(*ReleaseGateRequest)(nil),             // 50: wakebell.v1.ReleaseGateRequest
-	(*RepairGateRequest)(nil),              // 51: wakebell.v1.RepairGateRequest
-	(*RemoveGateRequest)(nil),              // 52: wakebell.v1.RemoveGateRequest
-	(*ExportRecurringRequest)(nil),         // 53: wakebell.v1.ExportRecurringRequest
-	(*ImportRecurringRequest)(nil),         // 54: wakebell.v1.ImportRecurringRequest
-	(*ListRecurringInstantsRequest)(nil),   // 55: wakebell.v1.ListRecurringInstantsRequest
-	(*BackfillRecurringRequest)(nil),       // 56: wakebell.v1.BackfillRecurringRequest
-	(*CountDueRequest)(nil),                // 57: wakebell.v1.CountDueRequest
-	(*GetThroughputRequest)(nil),           // 58: wakebell.v1.GetThroughputRequest
-	(*ListHistoryRequest)(nil),             // 59: wakebell.v1.ListHistoryRequest
-	(*ListAuditRequest)(nil),               // 60: wakebell.v1.ListAuditRequest
-	(*RecordChangeRequest)(nil),            // 61: wakebell.v1.RecordChangeRequest
-	(*ScheduleResponse)(nil),               // 62: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 63: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 64: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 65: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 66: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 67: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 68: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 69: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 70: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 71: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 72: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 73: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 74: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 75: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 76: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 77: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 78: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 79: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 80: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 81: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 82: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 83: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 84: wakebell.v1.RemoveTopicResponse
-	(*GetTopicShardsResponse)(nil),         // 85: wakebell.v1.GetTopicShardsResponse
-	(*DivideTopicResponse)(nil),            // 86: wakebell.v1.DivideTopicResponse
-	(*ReshardTopicResponse)(nil),           // 87: wakebell.v1.ReshardTopicResponse
-	(*GetTopicControlResponse)(nil),        // 88: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 89: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 90: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 91: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 92: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 93: wakebell.v1.TailResponse
-	(*AskNodesResponse)(nil),               // 94: wakebell.v1.AskNodesResponse
-	(*ListDeadLettersResponse)(nil),        // 95: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 96: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 97: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 98: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 99: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 100: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 101: wakebell.v1.ListQueueMessagesResponse
-	(*RemoveQueueResponse)(nil),            // 102: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueResponse)(nil),             // 103: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 104: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 105: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 106: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 107: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*GetQueueThroughputResponse)(nil),     // 108: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryResponse)(nil),       // 109: wakebell.v1.ListQueueHistoryResponse
-	(*ListGatesResponse)(nil),              // 110: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 111: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 112: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 113: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 114: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 115: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 116: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsResponse)(nil),  // 117: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringResponse)(nil),      // 118: wakebell.v1.BackfillRecurringResponse
-	(*CountDueResponse)(nil),               // 119: wakebell.v1.CountDueResponse
-	(*GetThroughputResponse)(nil),          // 120: wakebell.v1.GetThroughputResponse
-	(*ListHistoryResponse)(nil),            // 121: wakebell.v1.ListHistoryResponse
-	(*ListAuditResponse)(nil),              // 122: wakebell.v1.ListAuditResponse
-	(*RecordChangeResponse)(nil),           // 123: wakebell.v1.RecordChangeResponse
+	(*WaitTimerRequest)(nil),               // 31: wakebell.v1.WaitTimerRequest
+	(*TailRequest)(nil),                    // 32: wakebell.v1.TailRequest
+	(*AskNodesRequest)(nil),                // 33: wakebell.v1.AskNodesRequest
+	(*ListDeadLettersRequest)(nil),         // 34: wakebell.v1.ListDeadLettersRequest
+	(*GetDeadLetterRequest)(nil),           // 35: wakebell.v1.GetDeadLetterRequest
+	(*RedriveDeadLettersRequest)(nil),      // 36: wakebell.v1.RedriveDeadLettersRequest
+	(*DeleteDeadLettersRequest)(nil),       // 37: wakebell.v1.DeleteDeadLettersRequest
+	(*ListQueuesRequest)(nil),              // 38: wakebell.v1.ListQueuesRequest
+	(*GetQueueStatsRequest)(nil),           // 39: wakebell.v1.GetQueueStatsRequest
+	(*ListQueueMessagesRequest)(nil),       // 40: wakebell.v1.ListQueueMessagesRequest
+	(*RemoveQueueRequest)(nil),             // 41: wakebell.v1.RemoveQueueRequest
+	(*PurgeQueueRequest)(nil),              // 42: wakebell.v1.PurgeQueueRequest
+	(*ListQueueDeadLettersRequest)(nil),    // 43: wakebell.v1.ListQueueDeadLettersRequest
+	(*GetQueueDeadLetterRequest)(nil),      // 44: wakebell.v1.GetQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterRequest)(nil),  // 45: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*DeleteQueueDeadLettersRequest)(nil),  // 46: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*GetQueueThroughputRequest)(nil),      // 47: wakebell.v1.GetQueueThroughputRequest
+	(*ListQueueHistoryRequest)(nil),        // 48: wakebell.v1.ListQueueHistoryRequest
+	(*ListGatesRequest)(nil),               // 49: wakebell.v1.ListGatesRequest
+	(*GetGateRequest)(nil),                 // 50: wakebell.v1.GetGateRequest
+	(*ReleaseGateRequest)(nil),             // 51: wakebell.v1.ReleaseGateRequest
+	(*RepairGateRequest)(nil),              // 52: wakebell.v1.RepairGateRequest
+	(*RemoveGateRequest)(nil),              // 53: wakebell.v1.RemoveGateRequest
+	(*ExportRecurringRequest)(nil),         // 54: wakebell.v1.ExportRecurringRequest
+	(*ImportRecurringRequest)(nil),         // 55: wakebell.v1.ImportRecurringRequest
+	(*ListRecurringInstantsRequest)(nil),   // 56: wakebell.v1.ListRecurringInstantsRequest
+	(*BackfillRecurringRequest)(nil),       // 57: wakebell.v1.BackfillRecurringRequest
+	(*CountDueRequest)(nil),                // 58: wakebell.v1.CountDueRequest
+	(*GetThroughputRequest)(nil),           // 59: wakebell.v1.GetThroughputRequest
+	(*ListHistoryRequest)(nil),             // 60: wakebell.v1.ListHistoryRequest
+	(*ListAuditRequest)(nil),               // 61: wakebell.v1.ListAuditRequest
+	(*RecordChangeRequest)(nil),            // 62: wakebell.v1.RecordChangeRequest
+	(*ScheduleResponse)(nil),               // 63: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 64: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 65: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 66: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 67: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 68: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 69: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 70: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 71: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 72: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 73: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 74: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 75: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 76: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 77: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 78: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 79: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 80: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 81: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 82: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 83: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 84: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 85: wakebell.v1.RemoveTopicResponse
+	(*GetTopicShardsResponse)(nil),         // 86: wakebell.v1.GetTopicShardsResponse
+	(*DivideTopicResponse)(nil),            // 87: wakebell.v1.DivideTopicResponse
+	(*ReshardTopicResponse)(nil),           // 88: wakebell.v1.ReshardTopicResponse
+	(*GetTopicControlResponse)(nil),        // 89: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 90: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 91: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 92: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 93: wakebell.v1.DiagnoseResponse
+	(*WaitTimerResponse)(nil),              // 94: wakebell.v1.WaitTimerResponse
+	(*TailResponse)(nil),                   // 95: wakebell.v1.TailResponse
+	(*AskNodesResponse)(nil),               // 96: wakebell.v1.AskNodesResponse
+	(*ListDeadLettersResponse)(nil),        // 97: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 98: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 99: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 100: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 101: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 102: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 103: wakebell.v1.ListQueueMessagesResponse
+	(*RemoveQueueResponse)(nil),            // 104: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueResponse)(nil),             // 105: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 106: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 107: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 108: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 109: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*GetQueueThroughputResponse)(nil),     // 110: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryResponse)(nil),       // 111: wakebell.v1.ListQueueHistoryResponse
+	(*ListGatesResponse)(nil),              // 112: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 113: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 114: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 115: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 116: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 117: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 118: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsResponse)(nil),  // 119: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringResponse)(nil),      // 120: wakebell.v1.BackfillRecurringResponse
+	(*CountDueResponse)(nil),               // 121: wakebell.v1.CountDueResponse
+	(*GetThroughputResponse)(nil),          // 122: wakebell.v1.GetThroughputResponse
+	(*ListHistoryResponse)(nil),            // 123: wakebell.v1.ListHistoryResponse
+	(*ListAuditResponse)(nil),              // 124: wakebell.v1.ListAuditResponse
+	(*RecordChangeResponse)(nil),           // 125: wakebell.v1.RecordChangeResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,   // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -258,101 +261,103 @@ var file_messages_services_proto_depIdxs = []int32{
 	28,  // 28: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
 	29,  // 29: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
 	30,  // 30: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
-	31,  // 31: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
-	32,  // 32: wakebell.v1.Operations.AskNodes:input_type -> wakebell.v1.AskNodesRequest
-	33,  // 33: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
-	34,  // 34: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
-	35,  // 35: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
-	36,  // 36: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
-	37,  // 37: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
-	38,  // 38: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
-	39,  // 39: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
-	40,  // 40: wakebell.v1.Operations.RemoveQueue:input_type -> wakebell.v1.RemoveQueueRequest
-	41,  // 41: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
-	42,  // 42: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
-	43,  // 43: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
-	44,  // 44: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
-	45,  // 45: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
-	46,  // 46: wakebell.v1.Operations.GetQueueThroughput:input_type -> wakebell.v1.GetQueueThroughputRequest
-	47,  // 47: wakebell.v1.Operations.ListQueueHistory:input_type -> wakebell.v1.ListQueueHistoryRequest
-	48,  // 48: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
-	49,  // 49: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
-	50,  // 50: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
-	51,  // 51: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
-	52,  // 52: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
-	53,  // 53: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
-	54,  // 54: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
-	55,  // 55: wakebell.v1.Operations.ListRecurringInstants:input_type -> wakebell.v1.ListRecurringInstantsRequest
-	56,  // 56: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	57,  // 57: wakebell.v1.Operations.CountDue:input_type -> wakebell.v1.CountDueRequest
-	58,  // 58: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
-	59,  // 59: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
-	60,  // 60: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
-	61,  // 61: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
-	62,  // 62: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	63,  // 63: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	64,  // 64: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	65,  // 65: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	66,  // 66: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	67,  // 67: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	68,  // 68: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	69,  // 69: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	70,  // 70: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	71,  // 71: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	72,  // 72: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	73,  // 73: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	74,  // 74: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	75,  // 75: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	76,  // 76: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	77,  // 77: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	78,  // 78: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	79,  // 79: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	80,  // 80: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	81,  // 81: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	82,  // 82: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	83,  // 83: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	84,  // 84: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	85,  // 85: wakebell.v1.Operations.GetTopicShards:output_type -> wakebell.v1.GetTopicShardsResponse
-	86,  // 86: wakebell.v1.Operations.DivideTopic:output_type -> wakebell.v1.DivideTopicResponse
-	87,  // 87: wakebell.v1.Operations.ReshardTopic:output_type -> wakebell.v1.ReshardTopicResponse
-	88,  // 88: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	89,  // 89: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	90,  // 90: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	91,  // 91: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	92,  // 92: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	93,  // 93: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	94,  // 94: wakebell.v1.Operations.AskNodes:output_type -> wakebell.v1.AskNodesResponse
-	95,  // 95: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	96,  // 96: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	97,  // 97: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	98,  // 98: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	99,  // 99: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	100, // 100: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	101, // 101: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	102, // 102: wakebell.v1.Operations.RemoveQueue:output_type -> wakebell.v1.RemoveQueueResponse
-	103, // 103: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	104, // 104: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	105, // 105: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	106, // 106: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	107, // 107: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	108, // 108: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
-	109, // 109: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
-	110, // 110: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	111, // 111: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	112, // 112: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	113, // 113: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	114, // 114: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	115, // 115: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	116, // 116: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	117, // 117: wakebell.v1.Operations.ListRecurringInstants:output_type -> wakebell.v1.ListRecurringInstantsResponse
-	118, // 118: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	119, // 119: wakebell.v1.Operations.CountDue:output_type -> wakebell.v1.CountDueResponse
-	120, // 120: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
-	121, // 121: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
-	122, // 122: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
-	123, // 123: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
-	62,  // [62:124] is the sub-list for method output_type
-	0,   // [0:62] is the sub-list for method input_type
+	31,  // 31: wakebell.v1.Operations.WaitTimer:input_type -> wakebell.v1.WaitTimerRequest
+	32,  // 32: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
+	33,  // 33: wakebell.v1.Operations.AskNodes:input_type -> wakebell.v1.AskNodesRequest
+	34,  // 34: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
+	35,  // 35: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
+	36,  // 36: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
+	37,  // 37: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
+	38,  // 38: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
+	39,  // 39: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
+	40,  // 40: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
+	41,  // 41: wakebell.v1.Operations.RemoveQueue:input_type -> wakebell.v1.RemoveQueueRequest
+	42,  // 42: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
+	43,  // 43: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
+	44,  // 44: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
+	45,  // 45: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
+	46,  // 46: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
+	47,  // 47: wakebell.v1.Operations.GetQueueThroughput:input_type -> wakebell.v1.GetQueueThroughputRequest
+	48,  // 48: wakebell.v1.Operations.ListQueueHistory:input_type -> wakebell.v1.ListQueueHistoryRequest
+	49,  // 49: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
+	50,  // 50: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
+	51,  // 51: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
+	52,  // 52: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
+	53,  // 53: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
+	54,  // 54: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
+	55,  // 55: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
+	56,  // 56: wakebell.v1.Operations.ListRecurringInstants:input_type -> wakebell.v1.ListRecurringInstantsRequest
+	57,  // 57: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
+	58,  // 58: wakebell.v1.Operations.CountDue:input_type -> wakebell.v1.CountDueRequest
+	59,  // 59: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
+	60,  // 60: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
+	61,  // 61: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	62,  // 62: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
+	63,  // 63: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	64,  // 64: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	65,  // 65: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	66,  // 66: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	67,  // 67: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	68,  // 68: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	69,  // 69: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	70,  // 70: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	71,  // 71: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	72,  // 72: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	73,  // 73: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	74,  // 74: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	75,  // 75: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	76,  // 76: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	77,  // 77: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	78,  // 78: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	79,  // 79: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	80,  // 80: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	81,  // 81: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	82,  // 82: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	83,  // 83: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	84,  // 84: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	85,  // 85: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	86,  // 86: wakebell.v1.Operations.GetTopicShards:output_type -> wakebell.v1.GetTopicShardsResponse
+	87,  // 87: wakebell.v1.Operations.DivideTopic:output_type -> wakebell.v1.DivideTopicResponse
+	88,  // 88: wakebell.v1.Operations.ReshardTopic:output_type -> wakebell.v1.ReshardTopicResponse
+	89,  // 89: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	90,  // 90: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	91,  // 91: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	92,  // 92: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	93,  // 93: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	94,  // 94: wakebell.v1.Operations.WaitTimer:output_type -> wakebell.v1.WaitTimerResponse
+	95,  // 95: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	96,  // 96: wakebell.v1.Operations.AskNodes:output_type -> wakebell.v1.AskNodesResponse
+	97,  // 97: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	98,  // 98: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	99,  // 99: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	100, // 100: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	101, // 101: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	102, // 102: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	103, // 103: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	104, // 104: wakebell.v1.Operations.RemoveQueue:output_type -> wakebell.v1.RemoveQueueResponse
+	105, // 105: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	106, // 106: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	107, // 107: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	108, // 108: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	109, // 109: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	110, // 110: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
+	111, // 111: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
+	112, // 112: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	113, // 113: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	114, // 114: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	115, // 115: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	116, // 116: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	117, // 117: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	118, // 118: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	119, // 119: wakebell.v1.Operations.ListRecurringInstants:output_type -> wakebell.v1.ListRecurringInstantsResponse
+	120, // 120: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	121, // 121: wakebell.v1.Operations.CountDue:output_type -> wakebell.v1.CountDueResponse
+	122, // 122: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
+	123, // 123: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
+	124, // 124: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	125, // 125: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
+	63,  // [63:126] is the sub-list for method output_type
+	0,   // [0:63] is the sub-list for method input_type
 	0,   // [0:0] is the sub-list for extension type_name
 	0,   // [0:0] is the sub-list for extension extendee
 	0,   // [0:0] is the sub-list for field type_name

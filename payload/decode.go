@@ -98,6 +98,24 @@ func (c *Chain) Decode(ctx context.Context, e Encoded) (Decoded, error) {
 	return plain, nil
 }
 
+// Reference returns what a stored body has in the store of ClaimCheck, without reading it: a
+// Decoded with InStore and Discard alone. It is for a body that is replaced.
+func (c *Chain) Reference(e Encoded) Decoded {
+	if c == nil {
+		return Decoded{}
+	}
+	m, _, found, err := read(e.Headers, e.Body, e.Kind)
+	if !found || err != nil {
+		return Decoded{}
+	}
+	for _, s := range m.steps {
+		if store, ok := c.reading(e.Topic, s.name).(*claimCheck); ok {
+			return Decoded{InStore: true, discard: func(ctx context.Context) error { return store.delete(ctx, s.step) }}
+		}
+	}
+	return Decoded{}
+}
+
 // overhead is what the built-in codecs add to a body at most: a body at the limit that
 // was encrypted is larger than the limit until it is decrypted.
 const overhead = 1 << 10

@@ -114,6 +114,23 @@ func ExampleDecoded_Discard() {
 	// 0
 }
 
+// A body that is replaced is deleted without being read.
+func ExampleChain_Reference() {
+	bucket := memory{}
+	chain := &payload.Chain{Codecs: []payload.Codec{payload.ClaimCheck(bucket, 3)}}
+	o := &wakebelltype.Outgoing{Kind: wakebelltype.OutgoingTimer, Topic: "films", ID: "1", Body: []byte("a large file")}
+	store := func(context.Context, []*wakebelltype.Outgoing) error { return nil }
+	check(chain.Encode(store)(context.Background(), []*wakebelltype.Outgoing{o}))
+
+	film := chain.Reference(payload.Encoded{Topic: "films", ID: "1", Headers: o.Headers})
+	fmt.Println(film.InStore, len(film.Body))
+	check(film.Discard(context.Background()))
+	fmt.Println(len(bucket))
+	// Output:
+	// true 0
+	// 0
+}
+
 // A key does not show its secret in a log.
 func ExampleKey_Format() {
 	key, err := payload.NewKey("2026-11", make([]byte, 32))

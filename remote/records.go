@@ -2,12 +2,14 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
@@ -83,6 +85,47 @@ func (c *Client) RecordChange(ctx context.Context, change wakebelltype.Change) e
 		Detail: text.Valid(change.Detail), Error: text.Valid(change.Error), Key: onceKey(ctx),
 	})
 	return err
+}
+
+var _ wakebell.Waiter = (*Client)(nil)
+
+// Report does what wakebell.Client.Report does.
+func (c *Client) Report(ctx context.Context, topic, id string) (wakebell.Report, error) {
+	e, err := c.waitTimer(ctx, &messages.WaitTimerRequest{Topic: topic, Id: id, Report: true})
+	return e.Report, err
+}
+
+// Wait does what wakebell.Client.Wait does. The node watches the timer. If the link breaks,
+// the call is repeated once the client has reconnected, until ctx ends or the link has been
+// down for DialConfig.DeadLink.
+func (c *Client) Wait(ctx context.Context, topic, id string) (wakebell.Ending, error) {
+	for {
+		e, err := c.waitTimer(ctx, &messages.WaitTimerRequest{Topic: topic, Id: id})
+		if !errors.Is(err, wakebell.ErrUnavailable) || ctx.Err() != nil {
+			return e, err
+		}
+		if down := c.link.wait(ctx); down != nil {
+			return e, down
+		}
+		select {
+		case <-ctx.Done():
+			return e, ctx.Err()
+		case <-time.After(waitAgain):
+		}
+	}
+}
+
+// waitAgain is the pause before a wait that failed is repeated.
+const waitAgain = time.Second
+
+func (c *Client) waitTimer(ctx context.Context, m *messages.WaitTimerRequest) (wakebell.Ending, error) {
+	for answer, err := range list(ctx, c, rpc.OperationsClient.WaitTimer, m) {
+		if err != nil {
+			return wakebell.Ending{}, err
+		}
+		return wire.EndingOf(answer), nil
+	}
+	return wakebell.Ending{}, fmt.Errorf("wait for %q on %q: %w", m.GetId(), m.GetTopic(), wakebell.ErrUnavailable)
 }
 
 // Tail does what wakebell.Client.Tail does. If the link breaks, it ends with

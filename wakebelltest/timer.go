@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Timer returns a timer for a test that calls a handler itself, with or without a
 // World. The options are those of Topic.Schedule. The body is encoded and decoded
 // as in a delivery, and the fields are those of the first delivery at the instant
-// of the timer; they may be changed. Settle, Extend and Context are those of the Lease
-// that LeaseOf returns.
+// of the timer; they may be changed. Its methods are those of the Lease that LeaseOf
+// returns.
 func Timer[T any](t testing.TB, topic wakebell.Topic[T], body T, opts ...wakebell.ScheduleOption) wakebell.Timer[T] {
 	t.Helper()
 	meta, err := testhook.Meta(topic.Draft(body, opts...), &Lease{})
@@ -36,6 +38,8 @@ type Lease struct {
 	verdict    error
 	extensions int
 	cause      error // why the handler lost the lease; nil while it holds it
+	checkpoint *wakebell.Content
+	report     wakebell.Report
 
 	ctx context.Context
 	end context.CancelCauseFunc
@@ -83,6 +87,59 @@ func (l *Lease) Extend(context.Context) error {
 	}
 	l.extensions++
 	return nil
+}
+
+// Checkpoint implements Checkpoint of the timer.
+func (l *Lease) Checkpoint(_ context.Context, env envelope.Envelope) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if standing := l.standing(); standing != nil {
+		return standing
+	}
+	l.checkpoint = &wakebell.Content{
+		Body: env.Body, ContentType: env.ContentType, CorrelationID: env.CorrelationID, ReplyTo: env.ReplyTo, Headers: env.Headers,
+	}
+	return nil
+}
+
+// Progress implements Progress of the timer.
+func (l *Lease) Progress(_ context.Context, fraction float64, note string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if standing := l.standing(); standing != nil {
+		return standing
+	}
+	l.report.Progress = &wakebelltype.Progress{Fraction: fraction, Note: note, Attempt: 1}
+	return nil
+}
+
+// Result implements Result of the timer.
+func (l *Lease) Result(_ context.Context, env envelope.Envelope) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if standing := l.standing(); standing != nil {
+		return standing
+	}
+	l.report.Result = &wakebell.Result{Content: wakebell.Content{Body: env.Body, ContentType: env.ContentType, CorrelationID: env.CorrelationID}, Attempt: 1}
+	return nil
+}
+
+// Report returns what the handler has reported last with Progress and Result.
+func (l *Lease) Report() wakebell.Report {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.report
+}
+
+// LastCheckpoint returns the content that the handler's last Checkpoint gave the timer;
+// false: it made none. Body decodes it.
+func (l *Lease) LastCheckpoint() (content wakebell.Content, made bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.checkpoint == nil {
+		return content, false
+	}
+	return *l.checkpoint, true
 }
 
 func (l *Lease) standing() error {

@@ -114,6 +114,15 @@ func (l *Lease) checkHeld() error {
 	}
 }
 
+// Held returns the present token of a lease that its handler may settle, and otherwise the
+// reason why it may not. An extension that is in flight may change the token.
+func (c *Core) Held(l *Lease) (exchange.Token, error) {
+	if err := l.checkHeld(); err != nil {
+		return "", err
+	}
+	return l.Token, nil
+}
+
 // causeOf returns the error for a handler whose lease the source refused.
 func causeOf(why exchange.RefusalReason) error {
 	switch why {

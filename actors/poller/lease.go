@@ -32,6 +32,8 @@ type lease struct {
 	batch     atomic.Pointer[batch]
 	lostBatch atomic.Bool // the batch knows that ctx has ended
 	answered  atomic.Bool // by the target of a batch that waits for other answers
+
+	kept atomic.Pointer[any] // by Delivery.Keep; nil: nothing
 }
 
 // waiting is who waits for what the source says about a lease.

@@ -104,6 +104,9 @@ func (p effects) DeadLettered(d exchange.DeadLettered, took time.Duration) {
 
 // Ended logs, emits and records a delivery that ended without a settlement.
 func (p effects) Ended(l *leasing.Lease, end leasing.End) {
+	if l.Refused() {
+		p.refused(l)
+	}
 	e := p.about(l, wakebelltype.Event{Kind: end.Kind, Took: end.Took, Text: end.Why, RetryIn: end.RetryIn})
 	emitted, recorded := e, true
 	switch end.Kind {
@@ -123,6 +126,13 @@ func (p effects) Ended(l *leasing.Lease, end leasing.End) {
 	if recorded && p.Records.Wants(false, l.Claims > 1) {
 		p.Records.Append(attemptOf(e))
 		p.Records.Wake()
+	}
+}
+
+// refused notifies what is kept with a delivery that its ack was refused, or will be.
+func (p effects) refused(l *leasing.Lease) {
+	if kept, ok := l.Run.(*lease).Kept().(interface{ Refused() }); ok {
+		p.io.Go(kept.Refused)
 	}
 }
 

@@ -132,6 +132,8 @@ func (p *poller) receive(message any, sender *actor.PID, now time.Time) bool {
 		p.settleNow(m, now)
 	case extendNow:
 		p.extendNow(m)
+	case heldNow:
+		return p.heldNow(m)
 	case overrideRead:
 		p.overrideRead(m, now)
 	case announced:
@@ -190,10 +192,8 @@ func (p *poller) concerns(message any) bool {
 		return m.incarnation == p.incarnation
 	case orphansRemoved:
 		return m.incarnation == p.incarnation
-	case settleNow: // the context of a lease of an earlier incarnation has ended
-		return m.lease.queue == p.queue
-	case extendNow:
-		return m.lease.queue == p.queue
+	case interface{ of() *runQueue }: // the context of a lease of an earlier incarnation has ended
+		return m.of() == p.queue
 	default:
 		return true
 	}
@@ -202,6 +202,7 @@ func (p *poller) concerns(message any) bool {
 func (p *poller) start(c actor.Context, now time.Time) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	p.queue = newRunQueue(p.root, p.self, p.incarnation)
+	p.queue.attachment = p.Attachment
 	if p.queue.forwards = p.Target != nil; p.Batch.Size > 0 {
 		p.queue.formBatches(p.Batch.Size)
 	}

@@ -19,6 +19,7 @@ type runQueue struct {
 	cancel      context.CancelCauseFunc
 	incarnation uint64
 	forwards    bool // leases are forwarded to a target
+	attachment  any  // Topic.Attachment
 
 	// restarting counts handlers that crashed and are not restarted yet.
 	restarting atomic.Int64

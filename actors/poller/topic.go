@@ -60,6 +60,8 @@ type Topic struct {
 	Adaptive *wakebelltype.Adaptive // lowers MaxConcurrent as the handler's latency requires; nil: fixed
 
 	GroupName string // how operators know Policy.Group
+
+	Attachment any // what Delivery.Attachment returns
 }
 
 // AutomaticWindow is the Policy.Window that follows the load.

@@ -46,12 +46,13 @@ func useAll(t *testing.T, rdb *redis.Client) {
 	quiet := slog.New(slog.DiscardHandler)
 	orders, mail := wakebell.NewTopic[string]("orders"), queue.New[string]("mail", queue.DeduplicateBy(strings.ToUpper))
 	handled := make(chan string, 10)
-	handle := func(_ context.Context, timer wakebell.Timer[string]) error {
+	handle := func(ctx context.Context, timer wakebell.Timer[string]) error {
 		defer func() { handled <- timer.Body }()
 		switch timer.Body {
 		case "dead":
 			return wakebell.Reject(errors.New("no stock"))
 		case "fails":
+			_ = timer.Progress(ctx, 0.5, "half") // a message of a queue has none
 			return errors.New("closed")
 		}
 		return nil

@@ -92,9 +92,11 @@ var elsewhere = map[string]string{
 	"MoveTopic":    "redisops/shards/pairs_table_test.go",
 	"Payloads":     "",
 	"Prefix":       "",
+	"Report":       "wakebelltest/progress_test.go",
 	"RecordChange": "internal/stacktest/observe/audit_test.go",
 	"Tail":         "internal/stacktest/life/tail_test.go",
 	"Throughput":   "redisops/timers/counts_test.go",
+	"Wait":         "wakebelltest/progress_test.go",
 }
 
 func (s *sim) client(o Op) *client { return s.clients[o.Client%len(s.clients)] }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/envelope"
 )
 
 // Hooks change how a System behaves in a test. The zero value changes nothing.
@@ -28,11 +29,14 @@ type Hooks struct {
 	NoWindow bool
 }
 
-// Holder takes the calls of a timer's Settle, Extend and Context in place of a lease.
+// Holder takes the calls of a timer's methods in place of a lease.
 type Holder interface {
 	Context() context.Context
 	Settle(ctx context.Context, err error) error
 	Extend(ctx context.Context) error
+	Checkpoint(ctx context.Context, body envelope.Envelope) error
+	Progress(ctx context.Context, fraction float64, note string) error
+	Result(ctx context.Context, value envelope.Envelope) error
 }
 
 var (

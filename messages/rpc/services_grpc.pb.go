@@ -791,6 +791,7 @@ const (
 	Operations_ResumeTopic_FullMethodName            = "/wakebell.v1.Operations/ResumeTopic"
 	Operations_RetuneTopic_FullMethodName            = "/wakebell.v1.Operations/RetuneTopic"
 	Operations_Diagnose_FullMethodName               = "/wakebell.v1.Operations/Diagnose"
+	Operations_WaitTimer_FullMethodName              = "/wakebell.v1.Operations/WaitTimer"
 	Operations_Tail_FullMethodName                   = "/wakebell.v1.Operations/Tail"
 	Operations_AskNodes_FullMethodName               = "/wakebell.v1.Operations/AskNodes"
 	Operations_ListDeadLetters_FullMethodName        = "/wakebell.v1.Operations/ListDeadLetters"
@@ -846,6 +847,8 @@ type OperationsClient interface {
 	ResumeTopic(ctx context.Context, in *messages.ResumeTopicRequest, opts ...grpc.CallOption) (*messages.ResumeTopicResponse, error)
 	RetuneTopic(ctx context.Context, in *messages.RetuneTopicRequest, opts ...grpc.CallOption) (*messages.RetuneTopicResponse, error)
 	Diagnose(ctx context.Context, in *messages.DiagnoseRequest, opts ...grpc.CallOption) (*messages.DiagnoseResponse, error)
+	// WaitTimer answers once, when the timer has ended.
+	WaitTimer(ctx context.Context, in *messages.WaitTimerRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.WaitTimerResponse], error)
 	// Tail sends events until the caller ends it.
 	Tail(ctx context.Context, in *messages.TailRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.TailResponse], error)
 	AskNodes(ctx context.Context, in *messages.AskNodesRequest, opts ...grpc.CallOption) (*messages.AskNodesResponse, error)
@@ -1040,9 +1043,28 @@ func (c *operationsClient) Diagnose(ctx context.Context, in *messages.DiagnoseRe
 	return out, nil
 }
 
+func (c *operationsClient) WaitTimer(ctx context.Context, in *messages.WaitTimerRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.WaitTimerResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[2], Operations_WaitTimer_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[messages.WaitTimerRequest, messages.WaitTimerResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_WaitTimerClient = grpc.ServerStreamingClient[messages.WaitTimerResponse]
+
 func (c *operationsClient) Tail(ctx context.Context, in *messages.TailRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.TailResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[2], Operations_Tail_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[3], Operations_Tail_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1071,7 +1093,7 @@ func (c *operationsClient) AskNodes(ctx context.Context, in *messages.AskNodesRe
 
 func (c *operationsClient) ListDeadLetters(ctx context.Context, in *messages.ListDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[3], Operations_ListDeadLetters_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[4], Operations_ListDeadLetters_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1100,7 +1122,7 @@ func (c *operationsClient) GetDeadLetter(ctx context.Context, in *messages.GetDe
 
 func (c *operationsClient) RedriveDeadLetters(ctx context.Context, in *messages.RedriveDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.RedriveDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[4], Operations_RedriveDeadLetters_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[5], Operations_RedriveDeadLetters_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1129,7 +1151,7 @@ func (c *operationsClient) DeleteDeadLetters(ctx context.Context, in *messages.D
 
 func (c *operationsClient) ListQueues(ctx context.Context, in *messages.ListQueuesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueuesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[5], Operations_ListQueues_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[6], Operations_ListQueues_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1158,7 +1180,7 @@ func (c *operationsClient) GetQueueStats(ctx context.Context, in *messages.GetQu
 
 func (c *operationsClient) ListQueueMessages(ctx context.Context, in *messages.ListQueueMessagesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueMessagesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[6], Operations_ListQueueMessages_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[7], Operations_ListQueueMessages_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1197,7 +1219,7 @@ func (c *operationsClient) PurgeQueue(ctx context.Context, in *messages.PurgeQue
 
 func (c *operationsClient) ListQueueDeadLetters(ctx context.Context, in *messages.ListQueueDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[7], Operations_ListQueueDeadLetters_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListQueueDeadLetters_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1256,7 +1278,7 @@ func (c *operationsClient) GetQueueThroughput(ctx context.Context, in *messages.
 
 func (c *operationsClient) ListQueueHistory(ctx context.Context, in *messages.ListQueueHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueHistoryResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListQueueHistory_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[9], Operations_ListQueueHistory_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1275,7 +1297,7 @@ type Operations_ListQueueHistoryClient = grpc.ServerStreamingClient[messages.Lis
 
 func (c *operationsClient) ListGates(ctx context.Context, in *messages.ListGatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListGatesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[9], Operations_ListGates_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[10], Operations_ListGates_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1394,7 +1416,7 @@ func (c *operationsClient) GetThroughput(ctx context.Context, in *messages.GetTh
 
 func (c *operationsClient) ListHistory(ctx context.Context, in *messages.ListHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListHistoryResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[10], Operations_ListHistory_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[11], Operations_ListHistory_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1413,7 +1435,7 @@ type Operations_ListHistoryClient = grpc.ServerStreamingClient[messages.ListHist
 
 func (c *operationsClient) ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[11], Operations_ListAudit_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[12], Operations_ListAudit_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1462,6 +1484,8 @@ type OperationsServer interface {
 	ResumeTopic(context.Context, *messages.ResumeTopicRequest) (*messages.ResumeTopicResponse, error)
 	RetuneTopic(context.Context, *messages.RetuneTopicRequest) (*messages.RetuneTopicResponse, error)
 	Diagnose(context.Context, *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error)
+	// WaitTimer answers once, when the timer has ended.
+	WaitTimer(*messages.WaitTimerRequest, grpc.ServerStreamingServer[messages.WaitTimerResponse]) error
 	// Tail sends events until the caller ends it.
 	Tail(*messages.TailRequest, grpc.ServerStreamingServer[messages.TailResponse]) error
 	AskNodes(context.Context, *messages.AskNodesRequest) (*messages.AskNodesResponse, error)
@@ -1546,6 +1570,9 @@ func (UnimplementedOperationsServer) RetuneTopic(context.Context, *messages.Retu
 }
 func (UnimplementedOperationsServer) Diagnose(context.Context, *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Diagnose not implemented")
+}
+func (UnimplementedOperationsServer) WaitTimer(*messages.WaitTimerRequest, grpc.ServerStreamingServer[messages.WaitTimerResponse]) error {
+	return status.Error(codes.Unimplemented, "method WaitTimer not implemented")
 }
 func (UnimplementedOperationsServer) Tail(*messages.TailRequest, grpc.ServerStreamingServer[messages.TailResponse]) error {
 	return status.Error(codes.Unimplemented, "method Tail not implemented")
@@ -1880,6 +1907,17 @@ func _Operations_Diagnose_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Operations_WaitTimer_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(messages.WaitTimerRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(OperationsServer).WaitTimer(m, &grpc.GenericServerStream[messages.WaitTimerRequest, messages.WaitTimerResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_WaitTimerServer = grpc.ServerStreamingServer[messages.WaitTimerResponse]
 
 func _Operations_Tail_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(messages.TailRequest)
@@ -2514,6 +2552,11 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ReshardTopic",
 			Handler:       _Operations_ReshardTopic_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WaitTimer",
+			Handler:       _Operations_WaitTimer_Handler,
 			ServerStreams: true,
 		},
 		{

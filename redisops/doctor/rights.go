@@ -18,6 +18,7 @@ var (
 	toLimitKeys = purpose{wakebelltype.GradeWarn, "topics with RateLimitByKey are not delivered"}
 	toOrder     = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
 	toMark      = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
+	toResult    = purpose{wakebelltype.GradeWarn, "progress and results of handlers are not kept"}
 	toKeep      = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
 	toTell      = purpose{wakebelltype.GradeWarn, "the handler of a cancelled timer may not be notified if the id is scheduled again"}
 	toKey       = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
@@ -72,6 +73,7 @@ func (p *topicExam) needed() []right {
 	add(toHint, k.Hint, []string{"PUBLISH", "doctor"})
 	add(toOrder, k.Control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toResult, p.Keys().Result(p.topic, "doctor"), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HMGET", none}, []string{"PEXPIRE", "odd"})
 	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet, []string{"HGET", none}, []string{"HMGET", none}, badHSet, []string{"PEXPIRE", "odd"})
 	add(toTell, k.Cancelled(), []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZSCORE", none}, []string{"ZMSCORE", none},
 		[]string{"ZRANGEBYSCORE", "1", "0"}, []string{"PTTL"}, []string{"PEXPIRE", "odd"})

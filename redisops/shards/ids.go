@@ -26,6 +26,38 @@ func place(l sharding.Layout, topic, id string) (own string, others []string) {
 	return own, others
 }
 
+// Exists reports whether there is a timer.
+func (s *Store) Exists(ctx context.Context, topic, id string) (bool, error) {
+	_, err := find(ctx, s, topic, id, func(ctx context.Context, at timers.Fenced, name string) (struct{}, error) {
+		return struct{}{}, at.Has(ctx, name, id)
+	})
+	if errors.Is(err, wakebelltype.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Recent returns the physical topics that may have something of a timer that was in the
+// topic within the last 24 hours, those of the present layout first.
+func (s *Store) Recent(ctx context.Context, topic, id string) (names []string, err error) {
+	l, err := s.layout(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	counts := l.Answered(time.Now()) // this clock is good enough: what ended is read soon
+	if len(counts) == 0 {
+		counts = append([]int{l.Count()}, l.Others()...)
+	}
+	for _, n := range counts {
+		if l.Keyed {
+			names = append(names, sharding.Names(topic, n)...)
+		} else {
+			names = append(names, sharding.Name(topic, n, sharding.ShardOf(id, "", n)))
+		}
+	}
+	return names, nil
+}
+
 // Placed is the physical topic in which a timer belongs, and the fence of calls there.
 type Placed struct {
 	Name  string

@@ -12,7 +12,7 @@ import (
 // callsThatRead are the methods of the public Client that change no timer of a topic.
 var callsThatRead = []string{
 	"AskNodes", "Audit", "Connection", "Control", "CountDue", "DeadLetter", "DeadLetters", "Diagnose", "ExportTopic", "Get", "History", "LastDead", "List", "Overview",
-	"Payloads", "Prefix", "Queues", "RecordChange", "Schedules", "Shards", "Stats", "Tail", "Throughput", "Topics",
+	"Payloads", "Prefix", "Queues", "RecordChange", "Report", "Schedules", "Shards", "Stats", "Tail", "Throughput", "Topics", "Wait",
 }
 
 // TestModelHasEveryCallThatChangesTimers checks that a new method of the public Client

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -81,6 +84,22 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 		err = fmt.Errorf("get %q on %q: %w: it has %s bytes, at most %d are read", id, topic, wakebelltype.ErrTooLarge, values[3], s.maxPayload())
 	}
 	return t, err
+}
+
+// Has returns nil if there is a timer, and otherwise an error that wraps
+// [wakebelltype.ErrNotFound].
+func (s *Timers) Has(ctx context.Context, topic, id string) error {
+	if err := errors.Join(layout.CheckTopic(topic), layout.CheckID(id)); err != nil {
+		return err
+	}
+	key := s.keys.Of(topic).Timeline
+	return s.Again(ctx, func() error {
+		err := s.RDB.ZScore(ctx, key, id).Err()
+		if errors.Is(err, redis.Nil) {
+			return fmt.Errorf("%w: %q on %q", wakebelltype.ErrNotFound, id, topic)
+		}
+		return scripts.Wrap(ctx, []string{key}, err)
+	})
 }
 
 func describe(id, scoreText, record, entry string, now float64) (Timer, error) {

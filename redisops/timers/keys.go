@@ -36,6 +36,7 @@ type Names struct {
 	Counts    string // hash: counts per minute and day; default "timers_counts"
 	History   string // stream: attempts; default "timers_history"
 	Nodes     string // zset: nodes that divide the topic → when their announcements expire; default "timers_nodes"
+	Results   string // hash: progress and result of a timer; default "timers_results"
 	Reports   string // hash: node → its state for the topic, see Overview.Reports; default "timers_reports"
 	Topics    string // set: all topics, a single key; default "timers_topics"
 	Queues    string // set: all queues, a single key; default "timers_queues"
@@ -118,6 +119,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Counts", Preset: "timers_counts", Value: &k.Counts},
 		{Field: "History", Preset: "timers_history", Value: &k.History},
 		{Field: "Nodes", Preset: "timers_nodes", Value: &k.Nodes},
+		{Field: "Results", Preset: "timers_results", Value: &k.Results},
 		{Field: "Reports", Preset: "timers_reports", Value: &k.Reports},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
@@ -210,6 +212,11 @@ func (t TopicKeys) Layout() string { return t.exchange + ":layout" }
 
 // Arrived is the key of the batches that have arrived in a topic.
 func (t TopicKeys) Arrived() string { return t.exchange + ":arrived" }
+
+// Result returns the key of what the handlers of a timer of a topic have reported.
+func (k Keyspace) Result(topic, id string) string {
+	return k.key(k.Results, topic) + ":" + layout.EscapeColons.Replace(id)
+}
 
 // Mark returns the once key of an id. Colons of the id are escaped; otherwise keys
 // of different topics could collide.

@@ -107,6 +107,7 @@ var Needs = tableOf(
 		return topics(rights.ActionOperate, m.GetTopics())
 	}),
 	onTopic[*messages.TailRequest](rights.ActionRead),
+	onTopic[*messages.WaitTimerRequest](rights.ActionRead),
 	rule(func(m *messages.AskNodesRequest) []need { return topics(rights.ActionRead, m.GetTopics()) }),
 	onTopic[*messages.ListDeadLettersRequest](rights.ActionRead),
 	onTopic[*messages.GetDeadLetterRequest](rights.ActionRead),

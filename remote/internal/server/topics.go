@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
@@ -159,4 +160,21 @@ func (o *operations) Diagnose(ctx context.Context, m *messages.DiagnoseRequest) 
 		})
 	}
 	return answer, nil
+}
+
+func (o *operations) WaitTimer(m *messages.WaitTimerRequest, stream grpc.ServerStreamingServer[messages.WaitTimerResponse]) error {
+	return listing(o, m, stream, o.waitTimer)
+}
+
+func (o *operations) waitTimer(ctx context.Context, m *messages.WaitTimerRequest) iter.Seq2[*messages.WaitTimerResponse, error] {
+	return func(yield func(*messages.WaitTimerResponse, error) bool) {
+		var e wakebell.Ending
+		var err error
+		if m.GetReport() {
+			e.Report, err = o.client().Report(ctx, m.GetTopic(), m.GetId())
+		} else {
+			e, err = o.client().Wait(ctx, m.GetTopic(), m.GetId())
+		}
+		yield(wire.EndingMessage(e), err)
+	}
 }

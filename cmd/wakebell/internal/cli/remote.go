@@ -77,6 +77,7 @@ func (a *App) notRemote() error {
 type Client interface {
 	wakebell.TimerClient
 	wakebell.Operator
+	wakebell.Waiter
 	QueueOperator() queue.Operator
 }
 

@@ -10,6 +10,6 @@ import (
 // Commands returns the commands for single timers and for dead letters.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		scheduleCommand(a), getCommand(a), explainCommand(a), lsCommand(a), cancelCommand(a), rescheduleCommand(a), runNowCommand(a), historyCommand(a), deadCommand(a),
+		scheduleCommand(a), getCommand(a), waitCommand(a), explainCommand(a), lsCommand(a), cancelCommand(a), rescheduleCommand(a), runNowCommand(a), historyCommand(a), deadCommand(a),
 	}
 }

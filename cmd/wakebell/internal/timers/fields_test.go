@@ -13,6 +13,7 @@ func TestReferenceNamesFields(t *testing.T) {
 	a := &cli.App{}
 	clitest.RequireFields(t, Commands(a), map[string]any{
 		"schedule":     scheduledLine{},
+		"wait":         endingLine{},
 		"explain":      explained.Line{},
 		"ls":           timerLine{},
 		"cancel":       presenceLine{},

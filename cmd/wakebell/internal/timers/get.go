@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,8 @@ func getCommand(a *cli.App) *cobra.Command {
 		Long: `Shows a timer. The exit code is 3 if there is none; if the id is that of one of the
 last 1,000 dead letters, the error names its entry. With -o json it is one line
 with the fields of ls and, as a node prints them, content_type,
-headers, correlation_id, reply_to, encoding, and body or body_base64.`,
+headers, correlation_id, reply_to, encoding, and body or body_base64; and progress and
+result, as wait prints them.`,
 		Example: `  wakebell get --topic invoices inv-42
   wakebell get -t invoices inv-42 -o json | jq .body`,
 		Args: cobra.ExactArgs(1),
@@ -39,6 +41,7 @@ headers, correlation_id, reply_to, encoding, and body or body_base64.`,
 type wholeTimer struct {
 	timerLine
 	output.Content
+	reportLine
 }
 
 func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) error {
@@ -49,7 +52,10 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 	case err != nil:
 		return err
 	}
-	t := wholeTimer{newTimerLine(info), a.Content(ctx, topic, info.ID, inside)}
+	t := wholeTimer{timerLine: newTimerLine(info), Content: a.Content(ctx, topic, info.ID, inside)}
+	if report, err := c.Report(ctx, topic, id); err == nil { // an earlier node has none
+		t.reportLine = newReportLine(ctx, a, topic, id, report)
+	}
 	since := t.runs(info, overviewOf(ctx, c, topic))
 	if a.WantsJSON() {
 		return a.PrintJSON(t)
@@ -70,7 +76,7 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 	if t.Key != "" {
 		rows = append(rows, [2]string{"key", t.Key})
 	}
-	return a.PrintRows(append(rows, t.Rows()...))
+	return a.PrintRows(slices.Concat(rows, t.Rows(), t.reportRows(a)))
 }
 
 // deadSought is the number of dead letters among which an absent timer is sought.

@@ -1,0 +1,89 @@
+package poller
+
+import (
+	"context"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// heldNow is the message of a handler's goroutine that asks for the token of its lease. Its
+// answer has room for one.
+type heldNow struct {
+	lease  *lease
+	answer chan<- held
+}
+
+// held is the present token of a lease, or why its handler lost it.
+type held struct {
+	token exchange.Token
+	err   error
+}
+
+// fencedTries bounds the calls of Fenced. An extension between the token and the call, which
+// makes another one necessary, comes once in a third of LeaseTTL.
+const fencedTries = 4
+
+// Fenced makes a call that writes something with the token of the lease. Call reports whether
+// the store still knew the token; if it did not, the poller finds out why, and call is made
+// again if the lease was only extended meanwhile. Errors are those of Settle and of call.
+func (d *Delivery) Fenced(ctx context.Context, call func(exchange.Token) (known bool, err error)) error {
+	for range fencedTries {
+		token, err := d.token(ctx)
+		if err != nil {
+			return err
+		}
+		if known, err := call(token); known || err != nil {
+			return err
+		}
+		if err := d.Extend(ctx); err != nil {
+			return err
+		}
+	}
+	return ErrLeaseLost
+}
+
+// token asks the poller for the present token of the lease.
+func (d *Delivery) token(ctx context.Context) (exchange.Token, error) {
+	answer := make(chan held, 1)
+	d.lease.queue.toPoller(heldNow{d.lease, answer})
+	select {
+	case h := <-answer:
+		return h.token, h.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case <-d.lease.queue.ctx.Done():
+		return "", ErrStopped
+	}
+}
+
+// heldNow answers a request for a token. Nothing has changed then.
+func (p *poller) heldNow(m heldNow) (changed bool) {
+	token, err := p.core.Held(&m.lease.core)
+	m.answer <- held{token, err}
+	return false
+}
+
+func (m settleNow) of() *runQueue { return m.lease.queue }
+func (m extendNow) of() *runQueue { return m.lease.queue }
+func (m heldNow) of() *runQueue   { return m.lease.queue }
+
+// Attachment returns Topic.Attachment.
+func (d *Delivery) Attachment() any { return d.lease.queue.attachment }
+
+// Kept returns what Keep has kept with the delivery; nil: nothing.
+func (d *Delivery) Kept() any {
+	if kept := d.lease.kept.Load(); kept != nil {
+		return *kept
+	}
+	return nil
+}
+
+// Keep returns what is kept with the delivery: what create returned in the first call.
+func (d *Delivery) Keep(create func() any) any {
+	if kept := d.Kept(); kept != nil {
+		return kept
+	}
+	made := create()
+	d.lease.kept.CompareAndSwap(nil, &made)
+	return d.Kept()
+}

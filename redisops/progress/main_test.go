@@ -1,0 +1,9 @@
+package progress
+
+import (
+	"testing"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }

@@ -75,8 +75,12 @@ func (j *judge) limits(v *version) {
 		return
 	}
 	running, ofKey := 1, 1
-	for _, other := range j.current {
-		if other != v && other.leased() {
+	for other := range j.running {
+		if !other.leased() {
+			delete(j.running, other)
+			continue
+		}
+		if other != v {
 			running++
 			if other.key == v.key && v.key != "" {
 				ofKey++
@@ -98,8 +102,8 @@ func (j *judge) inOrder(v *version) {
 	if !j.fixed || flow.PerKey != 1 || flow.KeyRateLimit > 0 || v.key == "" || v.claimed {
 		return
 	}
-	for _, other := range j.current {
-		if other != v && other.key == v.key && !other.leased() && other.instant.Before(v.instant.Add(-grain)) {
+	for _, other := range j.ofKey[v.key] {
+		if other != v && !other.leased() && other.instant.Before(v.instant.Add(-grain)) {
 			j.sim.broken("order", "%s of %s, for %v, overtakes %s, for %v", v.id, v.key, v.instant.Sub(j.sim.begin), other.id, other.instant.Sub(j.sim.begin))
 		}
 	}

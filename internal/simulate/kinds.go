@@ -26,6 +26,7 @@ const (
 	sometimes drawn = iota // in about half of the plans
 	always
 	faulty // sometimes, and not when nothing goes wrong
+	inMany // in each plan of that shape, and in no other
 )
 
 // kinds are all operations: those of users and operators, and what happens to processes.
@@ -41,6 +42,8 @@ func init() { // in a function, because operations name their kinds
 		{"schedule without its key", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleWithoutKey(o) }, []string{"Schedule"}, false},
 		{"schedule a hundred", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleHundred(o) }, []string{"Schedule"}, true},
 		{"schedule many", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleMany(o) }, []string{"Schedule"}, true},
+		{"schedule hundreds", 8, inMany, func(s *sim, o Op) { s.client(o).scheduleHundreds(o) }, []string{"Schedule"}, true},
+		{"import hundreds", 2, inMany, func(s *sim, o Op) { s.client(o).putHundreds(o) }, []string{"ImportTopic"}, true},
 		{"cancel", 2, sometimes, func(s *sim, o Op) { s.client(o).cancel(o) }, []string{"Cancel"}, false},
 		{"cancel all", 1, sometimes, func(s *sim, o Op) { s.client(o).cancelAll() }, []string{"CancelAll"}, true},
 		{"reschedule", 1, sometimes, func(s *sim, o Op) { s.client(o).reschedule(o) }, []string{"Reschedule"}, false},

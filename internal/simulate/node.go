@@ -18,6 +18,10 @@ import (
 // often when there will be none.
 const follows, idle = 2 * time.Second, time.Minute
 
+// seldom is by how much less often a node looks, and sweeps, in plans of Days: a month of it would
+// take minutes, and show nothing.
+const seldom = 10
+
 // node is a process with a poller for each physical topic.
 type node struct {
 	sim    *sim
@@ -101,9 +105,12 @@ func (n *node) after(d time.Duration, do func()) {
 // follow starts and ends pollers as the layout says, and looks again later.
 func (n *node) follow() {
 	ctx, s := n.sim.ctx, n.sim
-	if s.done {
+	switch {
+	case s.plan.Shape == Days && time.Since(s.reshaped) > idle:
+		n.after(seldom*idle, n.follow)
+	case s.done:
 		n.after(idle, n.follow)
-	} else {
+	default:
 		n.after(follows, n.follow)
 	}
 	if n.leaving || s.cut() {
@@ -184,6 +191,7 @@ type poller struct {
 	shards  int
 	part    sharding.Part
 
+	sweeps      int
 	wakes       int // the number of the last tick that was asked for
 	concurrency int
 	running     int
@@ -195,7 +203,7 @@ func newPoller(n *node, name string, shards int, part sharding.Part) *poller {
 	of := n.store.Timers().Source(name, timers.SourceOptions{})
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
 	p.core = leasing.New(leasing.Config{
-		Policy: leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
+		Policy: leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks()}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true,
 		NewName: p.newName,
 	})

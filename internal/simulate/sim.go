@@ -70,6 +70,8 @@ type sim struct {
 	flow    exchange.Flow         // with which nodes start
 	retuned wakebelltype.Settings // what operators have set
 
+	reshaped time.Time // when the layout may last have changed
+
 	schedules map[string]*schedule // recurring ones
 	messages  *messages            // of the queue; nil: there is none yet
 
@@ -249,7 +251,7 @@ func (s *sim) rest() {
 	}
 	s.note("rest")
 	s.clients[0].calm()
-	for range 40 {
+	for range s.plan.Shape.patience() {
 		s.until(time.Now().Add(10 * time.Minute))
 		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting() == 0 {
 			break

@@ -65,6 +65,6 @@ func (n *node) stopped() {
 		p.end()
 	}
 	n.life++
-	n.pollers, n.consumer = nil, nil
+	n.forget()
 	n.start()
 }

@@ -1,9 +1,7 @@
 package simulate
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
@@ -55,10 +53,12 @@ type judge struct {
 }
 
 func newJudge(s *sim) *judge {
-	return &judge{
+	j := &judge{
 		sim: s, current: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
-		marks: map[string]mark{}, starts: newStarts(s), fixed: true, plain: true, flow: s.plan.Settings.Flow,
+		marks: map[string]mark{}, fixed: true, plain: true, flow: s.plan.Settings.Flow,
 	}
+	j.starts = newStarts(s, s.plan.Settings.Flow, func() bool { return j.fixed })
+	return j
 }
 
 func (j *judge) payload() []byte {
@@ -321,51 +321,4 @@ func (j *judge) succeeded(l *leasing.Lease) {
 	if v := j.leases[l.ID+" "+string(l.Token)]; v != nil {
 		v.handled = true
 	}
-}
-
-// atRest checks that everything was delivered, and that nothing is left in Redis but what has
-// an end or an owner.
-func (j *judge) atRest() {
-	for id, v := range j.current {
-		j.sim.broken("delivered", "%s waits for ever, due %v ago", id, time.Since(v.due))
-	}
-	if n := j.sim.messages.left(); n > 0 {
-		j.sim.broken("delivered", "%d messages wait for ever", n)
-	}
-	if n := j.sim.turns.waiting(); n > 0 {
-		j.sim.broken("delivered", "%d tickets wait for their turns for ever", n)
-	}
-	found, err := j.sim.rdb.Keys(j.sim.ctx, "*").Result()
-	if err != nil {
-		j.sim.broken("errors", "keys: %v", err)
-	}
-	var left []string
-	for _, key := range found {
-		if !j.mayStay(key) {
-			fields, _ := j.sim.rdb.HGetAll(j.sim.ctx, key).Result() // none of another type
-			left = append(left, fmt.Sprintf("%s %q", key, fields))
-		}
-	}
-	if len(left) > 0 {
-		j.sim.broken("nothing left", "keys are left: %s", strings.Join(left, ", "))
-	}
-}
-
-// mayStay reports whether a key may be there when there are no timers: it expires, or it
-// belongs to the topic itself.
-func (j *judge) mayStay(key string) bool {
-	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:", "timers_queues", "q::dlq", "q::wakebell:places", "q::wakebell:records", "q::processing:lease_token_counter", "{gates}:mark"} {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	if strings.HasPrefix(key, "timers_exchange:") && strings.HasSuffix(key, ":layout") {
-		return true
-	}
-	if strings.HasPrefix(key, "timers_leases:") { // its field '' is no lease
-		fields, err := j.sim.rdb.HKeys(j.sim.ctx, key).Result()
-		return err == nil && len(fields) == 1 && fields[0] == ""
-	}
-	ttl, err := j.sim.rdb.PTTL(j.sim.ctx, key).Result()
-	return err == nil && ttl > 0
 }

@@ -36,8 +36,10 @@ type node struct {
 	pollers []*poller
 	names   int
 
-	consumer *poller       // of the queue; nil: there is none
-	flow     exchange.Flow // with which it has started
+	travels  [2][]*poller     // of the topic that moves, in both Redis
+	journeys [2]*shards.Store // for it
+	consumer *poller          // of the queue; nil: there is none
+	flow     exchange.Flow    // with which it has started
 }
 
 func newNode(s *sim, number int) *node {
@@ -71,13 +73,19 @@ func (n *node) crash(again time.Duration) {
 		p.end()
 	}
 	n.life++
-	n.down, n.pollers, n.consumer = true, nil, nil
+	n.down = true
+	n.forget()
 	life := n.life
 	n.sim.after(again, func() {
 		if n.down && n.life == life {
 			n.start()
 		}
 	})
+}
+
+// forget forgets the pollers of a process that has ended.
+func (n *node) forget() {
+	n.pollers, n.travels, n.journeys, n.consumer = nil, [2][]*poller{}, [2]*shards.Store{}, nil
 }
 
 // stall has the process stand still for a while.
@@ -124,24 +132,33 @@ func (n *node) follow() {
 		s.note("%s deliver: %v", n.name, err)
 		return
 	}
-	names, err := n.store.Polled(ctx, topic)
+	n.track(&n.pollers, n.store, topic, func(*poller) {})
+	if s.journey != nil {
+		s.journey.poll(n)
+	}
+}
+
+// track starts and ends pollers of a topic, which set sets up.
+func (n *node) track(pollers *[]*poller, store *shards.Store, topic string, set func(*poller)) {
+	ctx, s := n.sim.ctx, n.sim
+	names, err := store.Polled(ctx, topic)
 	if err != nil {
 		s.note("%s polled: %v", n.name, err)
 		return
 	}
-	parts, err := n.store.Parts(ctx, topic)
+	parts, err := store.Parts(ctx, topic)
 	if err != nil {
 		s.note("%s parts: %v", n.name, err)
 		return
 	}
 	for _, name := range names {
-		if at := slices.IndexFunc(n.pollers, func(p *poller) bool { return p.name == name }); at >= 0 {
-			n.pollers[at].share(len(names), parts[name])
+		if at := slices.IndexFunc(*pollers, func(p *poller) bool { return p.name == name }); at >= 0 {
+			(*pollers)[at].share(len(names), parts[name])
 		} else {
-			n.pollers = append(n.pollers, newPoller(n, name, len(names), parts[name]))
+			*pollers = append(*pollers, newPoller(n, store, name, len(names), parts[name], set))
 		}
 	}
-	n.pollers = slices.DeleteFunc(n.pollers, func(p *poller) bool {
+	*pollers = slices.DeleteFunc(*pollers, func(p *poller) bool {
 		gone := !slices.Contains(names, p.name) && p.core.Leases() == 0
 		if gone {
 			p.end()
@@ -152,10 +169,11 @@ func (n *node) follow() {
 
 // all returns the pollers, with the consumer of the queue.
 func (n *node) all() []*poller {
-	if n.consumer == nil {
-		return n.pollers
+	all := slices.Concat(n.pollers, n.travels[0], n.travels[1])
+	if n.consumer != nil {
+		all = append(all, n.consumer)
 	}
-	return append(slices.Clone(n.pollers), n.consumer)
+	return all
 }
 
 // hint passes a hint to all pollers, as the channels of Redis do.
@@ -187,6 +205,7 @@ type poller struct {
 	source  source
 	timers  *timers.TimerSource // nil: of a queue
 	account account
+	limits  *exchange.Flow // other ones than those of the node; nil: those
 	core    *leasing.Core
 	shards  int
 	part    sharding.Part
@@ -199,9 +218,10 @@ type poller struct {
 	handling    []*leasing.Lease
 }
 
-func newPoller(n *node, name string, shards int, part sharding.Part) *poller {
-	of := n.store.Timers().Source(name, timers.SourceOptions{})
+func newPoller(n *node, store *shards.Store, name string, shards int, part sharding.Part, set func(*poller)) *poller {
+	of := store.Timers().Source(name, timers.SourceOptions{})
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
+	set(p)
 	p.core = leasing.New(leasing.Config{
 		Policy: leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks()}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true,
@@ -225,6 +245,9 @@ func (p *poller) settings() leasing.Settings {
 		return s
 	}
 	s.Flow, s.Shards, s.Part = p.flow, p.shards, p.part
+	if p.limits != nil {
+		s.Flow = *p.limits
+	}
 	return s
 }
 

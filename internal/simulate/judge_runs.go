@@ -46,22 +46,22 @@ type schedule struct {
 	rule  *rule
 	from  time.Time // the instants after this one fire
 	fired map[int64]bool
-	until time.Time      // up to which the instants are in owed
-	owed  map[int64]bool // those of the rule, in µs
+	until time.Time      // up to which the instants are in due
+	due   map[int64]bool // those of the rule, in µs
 }
 
 // fires reports whether an instant that has come is one of the schedule.
 func (c *schedule) fires(at time.Time) bool {
-	if c.owed == nil {
-		c.until, c.owed = c.from, map[int64]bool{}
+	if c.due == nil {
+		c.until, c.due = c.from, map[int64]bool{}
 	}
 	if at.After(c.until) {
 		for _, next := range c.rule.instants(c.from, c.until, at) {
-			c.owed[next.UnixMicro()] = true
+			c.due[next.UnixMicro()] = true
 		}
 		c.until = at
 	}
-	return c.owed[at.UnixMicro()]
+	return c.due[at.UnixMicro()]
 }
 
 // instants returns the instants of a rule that is in force from an instant on, after one, up to

@@ -80,7 +80,7 @@ func (b *beat) start() {
 	b.down = false
 	b.engine = firing.New(firing.Config{
 		Store: b.store, Log: slog.New(slog.DiscardHandler), MaxInterval: 5 * time.Minute,
-		Maker: firing.Maker{Store: b.store, Limit: 1 << 20},
+		LookEvery: b.sim.plan.Shape.looks(), Maker: firing.Maker{Store: b.store, Limit: 1 << 20},
 	})
 	b.hint()
 }
@@ -144,7 +144,7 @@ func (c *client) putSchedule(o Op) {
 	if s.schedules[name] != nil {
 		return
 	}
-	r, now := &rules[o.B%len(rules)], time.Now()
+	r, now := s.rule(o.B), time.Now()
 	e := recur.Entry{
 		Definition: recur.Definition{Name: name, Task: runs, Enabled: true}, Meta: recur.Meta{LastRunAt: now.Truncate(time.Microsecond)},
 		Ours: recur.Ours{ID: strconv.Itoa(s.result.Done), Topic: runs, HasBody: true, Zone: r.zone, SkipGaps: r.skip, Misfire: r.misfire},
@@ -186,4 +186,12 @@ func (c *client) deleteSchedule(name string) {
 	}
 	s.judge.runsFired()
 	delete(s.schedules, name)
+}
+
+// rule returns a rule: in plans of Days one that fires a few times a day.
+func (s *sim) rule(drawn int) *rule {
+	if s.plan.Shape == Days {
+		return &rules[len(rules)-4+drawn%4] // those of fixed hours or days
+	}
+	return &rules[drawn%len(rules)]
 }

@@ -119,7 +119,7 @@ var policies = []wakebelltype.Policy{wakebelltype.PolicyReplace, wakebelltype.Po
 func (c *client) entry(o Op, e timers.Entry) timers.Entry {
 	e.ID, e.Key, e.Payload = name(o.ID), keyOf(o.ID), c.sim.judge.payload()
 	if e.Policy != wakebelltype.PolicyDebounce {
-		e.At = time.Now().Add(delays[o.A%len(delays)])
+		e.At = time.Now().Add(c.sim.delay(o.A))
 	}
 	return e
 }
@@ -139,12 +139,18 @@ func (c *client) write(all []timers.Entry) {
 			return err
 		}
 		done = true
+		var first time.Time // of many timers
 		for i := range all {
 			s.result.Scheduled++
 			s.note("%s %s: %v, due in %v", all[i].ID, all[i].Payload, out[i].Outcome, time.Until(out[i].Due))
 			s.judge.scheduled(&all[i], out[i])
-			c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(out[i].Due), 0), Sent: time.Now()})
-			c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: all[i].ID, Sent: time.Now()})
+			if out[i].Outcome != wakebelltype.OutcomeCreated || len(all) < 200 {
+				c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: all[i].ID, Sent: time.Now()})
+			}
+			if due := out[i].Due; len(all) < 200 || first.IsZero() || due.Before(first) {
+				first = due
+				c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(due), 0), Sent: time.Now()})
+			}
 		}
 		return nil
 	})
@@ -187,7 +193,7 @@ func (c *client) cancelAll() {
 
 func (c *client) reschedule(o Op) {
 	s := c.sim
-	out, err := c.store.Reschedule(s.ctx, topic, name(o.ID), time.Now().Add(delays[o.A%len(delays)]), 0)
+	out, err := c.store.Reschedule(s.ctx, topic, name(o.ID), time.Now().Add(c.sim.delay(o.A)), 0)
 	if errors.Is(err, wakebelltype.ErrNotFound) {
 		s.judge.absent(name(o.ID))
 		return

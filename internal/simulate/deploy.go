@@ -15,7 +15,7 @@ const drain = 5 * time.Second
 // other limits.
 func (s *sim) deploy(o Op) {
 	if o.B%2 == 1 {
-		s.flow = settings[o.A%len(settings)].Flow
+		s.flow = s.plan.Shape.settings()[o.A%len(settings)].Flow
 		s.judge.retuned(s.limits())
 	}
 	wait := time.Duration(0)
@@ -65,6 +65,6 @@ func (n *node) stopped() {
 		p.end()
 	}
 	n.life++
-	n.pollers, n.consumer = nil, nil
+	n.forget()
 	n.start()
 }

@@ -103,6 +103,10 @@ func (p *poller) ReadOverride() {
 // RemoveOrphans sweeps, as a System does.
 func (p *poller) RemoveOrphans() {
 	s := p.sim
+	if p.sweeps++; s.plan.Shape == Days && p.sweeps%seldom > 0 {
+		p.later(s.transit(), func() { p.event(func(c *leasing.Core) { c.OrphansRemoved(exchange.Swept{}, nil) }) })
+		return
+	}
 	s.after(s.transit(), func() {
 		swept, err := p.source.RemoveOrphans(s.ctx)
 		p.later(s.transit(), func() { p.event(func(c *leasing.Core) { c.OrphansRemoved(swept, err) }) })

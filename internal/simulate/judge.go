@@ -1,9 +1,7 @@
 package simulate
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
@@ -36,10 +34,12 @@ type judge struct {
 	sim      *sim
 	payloads int
 	current  map[string]*version
-	dead     map[string][]*version // the newest dead letter of each id
-	leases   map[string]*version   // by id and token
-	answered map[string]uint64     // the last sequence of each stream
-	marks    map[string]mark       // of ids that were scheduled with Once
+	ofKey    map[string]map[string]*version // those of current with a key, by key
+	running  map[*version]bool              // that have leases, and some that had one
+	dead     map[string][]*version          // the newest dead letter of each id
+	leases   map[string]*version            // by id and token
+	answered map[string]uint64              // the last sequence of each stream
+	marks    map[string]mark                // of ids that were scheduled with Once
 	starts   *starts
 
 	fixed   bool          // neither limits nor shards have changed
@@ -48,14 +48,17 @@ type judge struct {
 	stalled bool          // a process has stood still
 	eased   time.Time     // when what holds up all timers has ended, as a pause
 	flow    exchange.Flow // the limits that operators want
+	forgot  time.Time     // when old leases were forgotten
 	peak    int           // the most timers since there were none
 }
 
 func newJudge(s *sim) *judge {
-	return &judge{
-		sim: s, current: map[string]*version{}, dead: map[string][]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
-		marks: map[string]mark{}, starts: newStarts(s), fixed: true, plain: true, flow: s.plan.Settings.Flow,
+	j := &judge{
+		sim: s, current: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
+		marks: map[string]mark{}, fixed: true, plain: true, flow: s.plan.Settings.Flow,
 	}
+	j.starts = newStarts(s, s.plan.Settings.Flow, func() bool { return j.fixed })
+	return j
 }
 
 func (j *judge) payload() []byte {
@@ -72,8 +75,35 @@ func (j *judge) put(v *version) {
 		j.peak = 0
 	}
 	v.instant, v.made = v.due, time.Now()
+	j.remove(v.id)
 	j.current[v.id] = v
+	if v.key != "" {
+		if j.ofKey[v.key] == nil {
+			j.ofKey[v.key] = map[string]*version{}
+		}
+		j.ofKey[v.key][v.id] = v
+	}
 	j.peak = max(j.peak, len(j.current))
+}
+
+// remove notes that there is no timer with an id any more.
+func (j *judge) remove(id string) {
+	v := j.current[id]
+	if v == nil {
+		return
+	}
+	delete(j.current, id)
+	delete(j.running, v)
+	if delete(j.ofKey[v.key], id); len(j.ofKey[v.key]) == 0 {
+		delete(j.ofKey, v.key)
+	}
+}
+
+// removeAll notes that there are no timers any more.
+func (j *judge) removeAll() {
+	clear(j.current)
+	clear(j.ofKey)
+	clear(j.running)
 }
 
 // replaced notes a timer that is written without a policy.
@@ -87,7 +117,7 @@ func (j *judge) replaced(id, key, payload string, due time.Time) {
 
 // forgotten notes that the topic has neither timers nor settings.
 func (j *judge) forgotten() {
-	clear(j.current)
+	j.removeAll()
 	clear(j.dead)
 	j.sim.retuned = wakebelltype.Settings{}
 	j.retuned(j.sim.limits())
@@ -104,14 +134,14 @@ func (j *judge) cancelled(id string, found wakebelltype.Presence) {
 	if found != want {
 		j.sim.broken("answers", "cancel of %s: %v, expected %v", id, found, want)
 	}
-	delete(j.current, id)
+	j.remove(id)
 }
 
 func (j *judge) cancelledAll(n int) {
 	if n != len(j.current) {
 		j.sim.broken("answers", "cancel all: %d, expected %d", n, len(j.current))
 	}
-	clear(j.current)
+	j.removeAll()
 }
 
 func (j *judge) absent(id string) {
@@ -194,7 +224,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 		if !v.handled {
 			j.sim.broken("acks", "%s is acked, and no handler has succeeded", s.ID)
 		}
-		delete(j.current, s.ID)
+		j.remove(s.ID)
 	case exchange.Nack:
 		v.due, v.first = time.Now().Add(s.Delay), time.Time{} // it was delivered: a debounce begins anew
 	case exchange.DeadLetter, exchange.Fail:
@@ -206,7 +236,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 
 func (j *judge) died(id string) {
 	j.dead[id] = append(j.dead[id], j.current[id])
-	delete(j.current, id)
+	j.remove(id)
 }
 
 func (j *judge) extended(h exchange.Held, refused bool, token exchange.Token, ttl time.Duration) {
@@ -218,7 +248,7 @@ func (j *judge) extended(h exchange.Held, refused bool, token exchange.Token, tt
 		j.sim.broken("acks count", "the lease of %s is not extended, and it is valid", h.ID)
 	case v != nil && !refused:
 		v.token, v.until = token, time.Now().Add(ttl)
-		j.leases[h.ID+" "+string(token)] = v
+		j.leased(v)
 	}
 }
 
@@ -240,7 +270,26 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	j.starts.claimed(v)
 	v.claimed = true
 	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
-	j.leases[l.ID+" "+string(l.Token)] = v
+	j.leased(v)
+}
+
+// manyLeases are so many that those are forgotten which have expired an hour ago: no process
+// stands still for so long.
+const manyLeases = 20_000
+
+// leased notes a lease.
+func (j *judge) leased(v *version) {
+	j.leases[v.id+" "+string(v.token)] = v
+	j.running[v] = true
+	if len(j.leases) < manyLeases || time.Since(j.forgot) < time.Hour {
+		return
+	}
+	j.forgot = time.Now()
+	for name, v := range j.leases {
+		if time.Since(v.until) > time.Hour {
+			delete(j.leases, name)
+		}
+	}
 }
 
 // begins checks that a handler may begin.
@@ -272,51 +321,4 @@ func (j *judge) succeeded(l *leasing.Lease) {
 	if v := j.leases[l.ID+" "+string(l.Token)]; v != nil {
 		v.handled = true
 	}
-}
-
-// atRest checks that everything was delivered, and that nothing is left in Redis but what has
-// an end or an owner.
-func (j *judge) atRest() {
-	for id, v := range j.current {
-		j.sim.broken("delivered", "%s waits for ever, due %v ago", id, time.Since(v.due))
-	}
-	if n := j.sim.messages.left(); n > 0 {
-		j.sim.broken("delivered", "%d messages wait for ever", n)
-	}
-	if n := j.sim.turns.waiting(); n > 0 {
-		j.sim.broken("delivered", "%d tickets wait for their turns for ever", n)
-	}
-	found, err := j.sim.rdb.Keys(j.sim.ctx, "*").Result()
-	if err != nil {
-		j.sim.broken("errors", "keys: %v", err)
-	}
-	var left []string
-	for _, key := range found {
-		if !j.mayStay(key) {
-			fields, _ := j.sim.rdb.HGetAll(j.sim.ctx, key).Result() // none of another type
-			left = append(left, fmt.Sprintf("%s %q", key, fields))
-		}
-	}
-	if len(left) > 0 {
-		j.sim.broken("nothing left", "keys are left: %s", strings.Join(left, ", "))
-	}
-}
-
-// mayStay reports whether a key may be there when there are no timers: it expires, or it
-// belongs to the topic itself.
-func (j *judge) mayStay(key string) bool {
-	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:", "timers_queues", "q::dlq", "q::wakebell:places", "q::wakebell:records", "q::processing:lease_token_counter", "{gates}:mark"} {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	if strings.HasPrefix(key, "timers_exchange:") && strings.HasSuffix(key, ":layout") {
-		return true
-	}
-	if strings.HasPrefix(key, "timers_leases:") { // its field '' is no lease
-		fields, err := j.sim.rdb.HKeys(j.sim.ctx, key).Result()
-		return err == nil && len(fields) == 1 && fields[0] == ""
-	}
-	ttl, err := j.sim.rdb.PTTL(j.sim.ctx, key).Result()
-	return err == nil && ttl > 0
 }

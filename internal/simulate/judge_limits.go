@@ -1,12 +1,18 @@
 package simulate
 
-import "time"
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
 
 // starts checks that claims keep to the rates with which the run has begun: in every span, a
 // bucket never gives more tokens than it has.
 type starts struct {
-	sim *sim
-	of  map[string]*bucket // by key; "" is that of the topic
+	sim   *sim
+	flow  exchange.Flow
+	fixed func() bool        // these limits hold
+	of    map[string]*bucket // by key; "" is that of the topic
 }
 
 type bucket struct {
@@ -16,14 +22,24 @@ type bucket struct {
 	step  time.Duration // after which a token returns
 }
 
-func newStarts(s *sim) *starts { return &starts{sim: s, of: map[string]*bucket{}} }
+func newStarts(s *sim, flow exchange.Flow, fixed func() bool) *starts {
+	return &starts{sim: s, flow: flow, fixed: fixed, of: map[string]*bucket{}}
+}
+
+// takeOver takes the tokens away that have been used elsewhere.
+func (s *starts) takeOver(from *starts) {
+	for name := range from.of {
+		b := s.bucket(name)
+		b.level = min(b.level, from.bucket(name).level)
+	}
+}
 
 // claimed takes the tokens of a claim.
 func (s *starts) claimed(v *version) {
 	v.charges = map[string]time.Time{}
 	for _, name := range s.names(v) {
 		b := s.bucket(name)
-		if b.level--; b.level < -1e-3 && s.sim.judge.fixed {
+		if b.level--; b.level < -1e-3 && s.fixed() {
 			s.sim.broken("rate", "%s is claimed, and the bucket %q lacks %.3f tokens", v.id, name, -b.level)
 		}
 		v.charges[name] = time.Now().Add(time.Duration((float64(b.burst) - b.level) * float64(b.step)))
@@ -40,7 +56,7 @@ func (s *starts) released(v *version) {
 
 // names returns the buckets of a timer.
 func (s *starts) names(v *version) (names []string) {
-	flow := s.sim.plan.Settings.Flow
+	flow := s.flow
 	if flow.RateLimit > 0 {
 		names = append(names, "")
 	}
@@ -52,7 +68,7 @@ func (s *starts) names(v *version) (names []string) {
 
 // bucket returns a bucket as it is now.
 func (s *starts) bucket(name string) *bucket {
-	flow, now := s.sim.plan.Settings.Flow, time.Now()
+	flow, now := s.flow, time.Now()
 	limit, per, burst := flow.RateLimit, flow.RatePer, flow.RateBurst
 	if name != "" {
 		limit, per, burst = flow.KeyRateLimit, flow.KeyRatePer, flow.KeyRateBurst
@@ -75,8 +91,12 @@ func (j *judge) limits(v *version) {
 		return
 	}
 	running, ofKey := 1, 1
-	for _, other := range j.current {
-		if other != v && other.leased() {
+	for other := range j.running {
+		if !other.leased() {
+			delete(j.running, other)
+			continue
+		}
+		if other != v {
 			running++
 			if other.key == v.key && v.key != "" {
 				ofKey++
@@ -98,8 +118,8 @@ func (j *judge) inOrder(v *version) {
 	if !j.fixed || flow.PerKey != 1 || flow.KeyRateLimit > 0 || v.key == "" || v.claimed {
 		return
 	}
-	for _, other := range j.current {
-		if other != v && other.key == v.key && !other.leased() && other.instant.Before(v.instant.Add(-grain)) {
+	for _, other := range j.ofKey[v.key] {
+		if other != v && !other.leased() && other.instant.Before(v.instant.Add(-grain)) {
 			j.sim.broken("order", "%s of %s, for %v, overtakes %s, for %v", v.id, v.key, v.instant.Sub(j.sim.begin), other.id, other.instant.Sub(j.sim.begin))
 		}
 	}

@@ -24,6 +24,12 @@ func (j *judge) soon(v *version) {
 	late := time.Since(ready)
 	j.sim.result.Latest = max(j.sim.result.Latest, late)
 	most := soonest
+	switch j.sim.plan.Shape {
+	case Days: // a peer sends no hints
+		most += j.sim.plan.Settings.MaxPollingInterval
+	case Many: // they wait for handlers, or for others of their keys
+		most += time.Duration(j.peak) * 100 * time.Millisecond
+	}
 	if j.flow.RateLimit > 0 || j.flow.KeyRateLimit > 0 { // the lowest rate is one a second
 		most += time.Duration(j.peak) * time.Second
 	}

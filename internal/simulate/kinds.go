@@ -26,6 +26,7 @@ const (
 	sometimes drawn = iota // in about half of the plans
 	always
 	faulty // sometimes, and not when nothing goes wrong
+	inMany // in each plan of that shape, and in no other
 )
 
 // kinds are all operations: those of users and operators, and what happens to processes.
@@ -41,6 +42,8 @@ func init() { // in a function, because operations name their kinds
 		{"schedule without its key", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleWithoutKey(o) }, []string{"Schedule"}, false},
 		{"schedule a hundred", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleHundred(o) }, []string{"Schedule"}, true},
 		{"schedule many", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleMany(o) }, []string{"Schedule"}, true},
+		{"schedule hundreds", 8, inMany, func(s *sim, o Op) { s.client(o).scheduleHundreds(o) }, []string{"Schedule"}, true},
+		{"import hundreds", 2, inMany, func(s *sim, o Op) { s.client(o).putHundreds(o) }, []string{"ImportTopic"}, true},
 		{"cancel", 2, sometimes, func(s *sim, o Op) { s.client(o).cancel(o) }, []string{"Cancel"}, false},
 		{"cancel all", 1, sometimes, func(s *sim, o Op) { s.client(o).cancelAll() }, []string{"CancelAll"}, true},
 		{"reschedule", 1, sometimes, func(s *sim, o Op) { s.client(o).reschedule(o) }, []string{"Reschedule"}, false},
@@ -55,6 +58,8 @@ func init() { // in a function, because operations name their kinds
 		{"pause", 1, sometimes, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "Resume", "Control"}, true},
 		{"retune", 1, sometimes, func(s *sim, o Op) { s.client(o).retune(o) }, []string{"Retune"}, true},
 		{"reshard", 1, sometimes, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}, true},
+		{"schedule where it moves", 3, sometimes, func(s *sim, o Op) { s.travelling().schedule(o) }, []string{"Schedule"}, true},
+		{"move", 1, sometimes, func(s *sim, o Op) { s.travelling().move(o) }, []string{"MoveTopic"}, true},
 		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil, false},
 		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, false},
 		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, true},
@@ -89,7 +94,6 @@ var elsewhere = map[string]string{
 	"Divide":       "redisops/shards/pairs_table_test.go",
 	"ExportTopic":  "cmd/wakebell/topics_export_test.go",
 	"History":      "internal/stacktest/observe/history_test.go",
-	"MoveTopic":    "redisops/shards/pairs_table_test.go",
 	"Payloads":     "",
 	"Prefix":       "",
 	"Report":       "wakebelltest/progress_test.go",

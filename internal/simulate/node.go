@@ -18,6 +18,10 @@ import (
 // often when there will be none.
 const follows, idle = 2 * time.Second, time.Minute
 
+// seldom is by how much less often a node looks, and sweeps, in plans of Days: a month of it would
+// take minutes, and show nothing.
+const seldom = 10
+
 // node is a process with a poller for each physical topic.
 type node struct {
 	sim    *sim
@@ -32,8 +36,10 @@ type node struct {
 	pollers []*poller
 	names   int
 
-	consumer *poller       // of the queue; nil: there is none
-	flow     exchange.Flow // with which it has started
+	travels  [2][]*poller     // of the topic that moves, in both Redis
+	journeys [2]*shards.Store // for it
+	consumer *poller          // of the queue; nil: there is none
+	flow     exchange.Flow    // with which it has started
 }
 
 func newNode(s *sim, number int) *node {
@@ -67,13 +73,19 @@ func (n *node) crash(again time.Duration) {
 		p.end()
 	}
 	n.life++
-	n.down, n.pollers, n.consumer = true, nil, nil
+	n.down = true
+	n.forget()
 	life := n.life
 	n.sim.after(again, func() {
 		if n.down && n.life == life {
 			n.start()
 		}
 	})
+}
+
+// forget forgets the pollers of a process that has ended.
+func (n *node) forget() {
+	n.pollers, n.travels, n.journeys, n.consumer = nil, [2][]*poller{}, [2]*shards.Store{}, nil
 }
 
 // stall has the process stand still for a while.
@@ -101,9 +113,12 @@ func (n *node) after(d time.Duration, do func()) {
 // follow starts and ends pollers as the layout says, and looks again later.
 func (n *node) follow() {
 	ctx, s := n.sim.ctx, n.sim
-	if s.done {
+	switch {
+	case s.plan.Shape == Days && time.Since(s.reshaped) > idle:
+		n.after(seldom*idle, n.follow)
+	case s.done:
 		n.after(idle, n.follow)
-	} else {
+	default:
 		n.after(follows, n.follow)
 	}
 	if n.leaving || s.cut() {
@@ -117,24 +132,33 @@ func (n *node) follow() {
 		s.note("%s deliver: %v", n.name, err)
 		return
 	}
-	names, err := n.store.Polled(ctx, topic)
+	n.track(&n.pollers, n.store, topic, func(*poller) {})
+	if s.journey != nil {
+		s.journey.poll(n)
+	}
+}
+
+// track starts and ends pollers of a topic, which set sets up.
+func (n *node) track(pollers *[]*poller, store *shards.Store, topic string, set func(*poller)) {
+	ctx, s := n.sim.ctx, n.sim
+	names, err := store.Polled(ctx, topic)
 	if err != nil {
 		s.note("%s polled: %v", n.name, err)
 		return
 	}
-	parts, err := n.store.Parts(ctx, topic)
+	parts, err := store.Parts(ctx, topic)
 	if err != nil {
 		s.note("%s parts: %v", n.name, err)
 		return
 	}
 	for _, name := range names {
-		if at := slices.IndexFunc(n.pollers, func(p *poller) bool { return p.name == name }); at >= 0 {
-			n.pollers[at].share(len(names), parts[name])
+		if at := slices.IndexFunc(*pollers, func(p *poller) bool { return p.name == name }); at >= 0 {
+			(*pollers)[at].share(len(names), parts[name])
 		} else {
-			n.pollers = append(n.pollers, newPoller(n, name, len(names), parts[name]))
+			*pollers = append(*pollers, newPoller(n, store, name, len(names), parts[name], set))
 		}
 	}
-	n.pollers = slices.DeleteFunc(n.pollers, func(p *poller) bool {
+	*pollers = slices.DeleteFunc(*pollers, func(p *poller) bool {
 		gone := !slices.Contains(names, p.name) && p.core.Leases() == 0
 		if gone {
 			p.end()
@@ -145,10 +169,11 @@ func (n *node) follow() {
 
 // all returns the pollers, with the consumer of the queue.
 func (n *node) all() []*poller {
-	if n.consumer == nil {
-		return n.pollers
+	all := slices.Concat(n.pollers, n.travels[0], n.travels[1])
+	if n.consumer != nil {
+		all = append(all, n.consumer)
 	}
-	return append(slices.Clone(n.pollers), n.consumer)
+	return all
 }
 
 // hint passes a hint to all pollers, as the channels of Redis do.
@@ -180,10 +205,12 @@ type poller struct {
 	source  source
 	timers  *timers.TimerSource // nil: of a queue
 	account account
+	limits  *exchange.Flow // other ones than those of the node; nil: those
 	core    *leasing.Core
 	shards  int
 	part    sharding.Part
 
+	sweeps      int
 	wakes       int // the number of the last tick that was asked for
 	concurrency int
 	running     int
@@ -191,11 +218,12 @@ type poller struct {
 	handling    []*leasing.Lease
 }
 
-func newPoller(n *node, name string, shards int, part sharding.Part) *poller {
-	of := n.store.Timers().Source(name, timers.SourceOptions{})
+func newPoller(n *node, store *shards.Store, name string, shards int, part sharding.Part, set func(*poller)) *poller {
+	of := store.Timers().Source(name, timers.SourceOptions{})
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
+	set(p)
 	p.core = leasing.New(leasing.Config{
-		Policy: leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
+		Policy: leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks()}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true,
 		NewName: p.newName,
 	})
@@ -217,6 +245,9 @@ func (p *poller) settings() leasing.Settings {
 		return s
 	}
 	s.Flow, s.Shards, s.Part = p.flow, p.shards, p.part
+	if p.limits != nil {
+		s.Flow = *p.limits
+	}
 	return s
 }
 

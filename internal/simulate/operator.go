@@ -39,7 +39,7 @@ func (c *client) deleteDead() {
 // put stores a timer as an import does.
 func (c *client) put(o Op) {
 	s := c.sim
-	at := time.Now().Add(delays[o.A%len(delays)]).Truncate(time.Microsecond)
+	at := time.Now().Add(s.delay(o.A)).Truncate(time.Microsecond)
 	t := timers.Stored{ID: name(o.ID), Key: keyOf(o.ID), At: at, Due: at, Payload: s.judge.payload(), Number: int64(s.judge.payloads)}
 	mode := []timers.PutMode{timers.PutKeep, timers.PutReplace, timers.PutTry}[o.B%3]
 	existed, err := c.store.Put(s.ctx, topic, mode, []timers.Stored{t})
@@ -113,7 +113,7 @@ func (c *client) resume() {
 
 func (c *client) retune(o Op) {
 	s := c.sim
-	set := settings[o.A%len(settings)].Public()
+	set := s.plan.Shape.settings()[o.A%len(settings)].Public()
 	if _, err := c.store.Retune(s.ctx, topic, set); err != nil {
 		s.broken("errors", "retune: %v", err)
 	}
@@ -143,6 +143,7 @@ func (c *client) step(to int, p *shards.Progress) {
 	if s.clients[0].target != to {
 		return
 	}
+	s.reshaped = time.Now()
 	wait, err := c.mortal.ReshardStep(s.ctx, topic, to, p)
 	if errors.Is(err, errDied) {
 		s.note("the resharding to %d dies", to)

@@ -23,7 +23,7 @@ func (p *peer) schedule(o Op) {
 	if old := p.judge.current[id]; !p.finds() || keyOf(o.ID) != "" && (old == nil || old.key == "") {
 		return
 	}
-	at, payload := time.Now().Add(delays[o.A%len(delays)]).Truncate(time.Microsecond), p.judge.payload()
+	at, payload := time.Now().Add(p.delay(o.A)).Truncate(time.Microsecond), p.judge.payload()
 	k, pipe := p.keys(), p.rdb.TxPipeline()
 	pipe.ZAdd(p.ctx, k.Timeline, redis.Z{Score: seconds(at), Member: id})
 	pipe.HSet(p.ctx, k.Payloads, id, payload)
@@ -58,7 +58,7 @@ func (p *peer) remove(id string) {
 	pipe.ZRem(p.ctx, k.Timeline, id)
 	pipe.HDel(p.ctx, k.Payloads, id)
 	p.must(pipe.Exec(p.ctx))
-	delete(p.judge.current, id)
+	p.judge.remove(id)
 }
 
 func (p *peer) keys() timers.TopicKeys { return p.clients[0].store.Timers().Keys().Of(topic) }

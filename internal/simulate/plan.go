@@ -14,6 +14,7 @@ import (
 // Plan is everything that a run depends on. What it does not have is drawn from Seed.
 type Plan struct {
 	Seed     uint64
+	Shape    Shape
 	Begin    time.Time // zero: at once
 	Nodes    int
 	IDs      int // how many
@@ -54,12 +55,15 @@ var settings = []leasing.Settings{
 	{Flow: exchange.Flow{PerKey: 1, MaxInFlight: 4, RateLimit: 20, RatePer: time.Second, RateBurst: 4}},
 }
 
-// Draw draws a plan with a number of operations. Each plan has about half of the kinds, or a
-// quarter, so that these meet often.
-func Draw(seed uint64, ops int) *Plan {
+// Draw draws a plan with a number of operations, of a shape that the seed says.
+func Draw(seed uint64, ops int) *Plan { return DrawShape(seed, ops, shapeOf(seed)) }
+
+// DrawShape draws a plan of a shape. Each plan has about half of the kinds, or a quarter, so that
+// these meet often.
+func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a plan is to be repeated
 	p := &Plan{
-		Seed: seed, Nodes: 1 + r.IntN(3), IDs: []int{3, ids}[r.IntN(2)], Settings: settings[r.IntN(len(settings))],
+		Seed: seed, Shape: shape, Nodes: 1 + r.IntN(3), IDs: []int{3, ids}[r.IntN(2)], Settings: shape.settings()[r.IntN(len(settings))],
 		Loss: []float64{0, 0.02, 0.1}[r.IntN(3)], Repeat: []float64{0, 0.02}[r.IntN(2)],
 		Release: []float64{0.02, 0.3}[r.IntN(2)], Timeout: 3 * time.Second,
 	}
@@ -71,10 +75,11 @@ func Draw(seed uint64, ops int) *Plan {
 	if r.IntN(2) == 0 {
 		s.MaxLeaseAge = 3 * s.LeaseTTL
 	}
+	shape.adjust(p)
 	var enabled, calm []*kind
 	one := []int{2, 4}[r.IntN(2)] // in so many kinds is drawn
 	for i := range kinds {
-		if k := &kinds[i]; k.drawn == always || r.IntN(one) == 0 {
+		if k := &kinds[i]; k.drawn == inMany && shape == Many || k.drawn != inMany && (k.drawn == always || r.IntN(one) == 0) {
 			some := slices.Repeat([]*kind{k}, k.weight)
 			enabled = append(enabled, some...)
 			if k.drawn != faulty {
@@ -89,7 +94,7 @@ func Draw(seed uint64, ops int) *Plan {
 		if op.kind = enabled[r.IntN(len(enabled))]; op.Calm {
 			op.kind = calm[r.IntN(len(calm))]
 		}
-		at += time.Duration(r.Int64N(pause))
+		at += time.Duration(r.Int64N(pause)) + shape.idle(i)
 		op.At = at
 		p.Ops = append(p.Ops, op)
 	}

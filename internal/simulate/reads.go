@@ -43,7 +43,7 @@ func (c *client) readTimers() {
 	s := c.sim
 	var ids []string
 	for after, more := timers.Cursor(""), true; more; more = after != "" {
-		page, next, err := c.store.List(s.ctx, topic, timers.Filter{After: after, Limit: 5})
+		page, next, err := c.store.List(s.ctx, topic, timers.Filter{After: after, Limit: max(5, s.judge.pending()/20)})
 		if err != nil {
 			s.broken("errors", "list: %v", err)
 		}
@@ -57,7 +57,7 @@ func (c *client) readTimers() {
 		s.broken("answers", "the list names an id twice: %q", ids)
 	}
 	for id := range s.judge.current {
-		if !slices.Contains(ids, id) {
+		if !has(ids, id) {
 			s.broken("answers", "%s is not listed", id)
 		}
 	}
@@ -66,11 +66,17 @@ func (c *client) readTimers() {
 	}
 }
 
+// has reports whether a sorted list has an id.
+func has(sorted []string, id string) bool {
+	_, found := slices.BinarySearch(sorted, id)
+	return found
+}
+
 func (c *client) readDead() {
 	s := c.sim
 	seen := 0
 	for after, more := "", true; more; more = after != "" {
-		page, next, err := c.store.DeadLetters(s.ctx, topic, wakebelltype.DeadFilter{}, after, 3)
+		page, next, err := c.store.DeadLetters(s.ctx, topic, wakebelltype.DeadFilter{}, after, max(3, min(s.judge.letters()/20, 200)))
 		if err != nil {
 			s.broken("errors", "dead letters: %v", err)
 		}

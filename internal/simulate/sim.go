@@ -40,6 +40,7 @@ type Result struct {
 	Fired     int           // runs of recurring schedules
 	Messages  int           // deliveries of messages
 	Turns     int           // at the gate
+	Travelled int           // deliveries of timers of the topic that moves
 	Latest    time.Duration // by which a claim came too late while nothing went wrong
 	Broken    *Broken       // nil: every invariant has held
 	Trace     []string
@@ -69,6 +70,12 @@ type sim struct {
 	judge   *judge
 	flow    exchange.Flow         // with which nodes start
 	retuned wakebelltype.Settings // what operators have set
+
+	reshaped time.Time // when the layout may last have changed
+
+	journey *journey // of the topic that moves; nil: it has no timers yet
+	options *redis.Options
+	atEnd   []func()
 
 	schedules map[string]*schedule // recurring ones
 	messages  *messages            // of the queue; nil: there is none yet
@@ -131,6 +138,9 @@ func (s *sim) sleepUntil(at time.Time) {
 	sleepUntil(at)
 	if d := time.Since(s.aged); d >= keysAge {
 		s.server.FastForward(d)
+		if s.journey != nil {
+			s.journey.second.FastForward(d)
+		}
 		s.aged = s.aged.Add(d)
 	}
 }
@@ -175,8 +185,13 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 	s := &sim{
 		ctx: ctx, plan: plan, random: rand.New(rand.NewPCG(plan.Seed, 1)), //nolint:gosec // a run is to be repeated
 		begin: time.Now(), server: server.Miniredis(), aged: time.Now(), rdb: redis.NewClient(options), faulty: true, hash: fnv.New64a(), keep: trace,
-		schedules: map[string]*schedule{},
+		schedules: map[string]*schedule{}, options: options,
 	}
+	defer func() {
+		for _, do := range s.atEnd {
+			do()
+		}
+	}()
 	defer s.rdb.Close() //nolint:errcheck // the server ends too
 	defer func() {
 		if p := recover(); p != nil {
@@ -249,9 +264,9 @@ func (s *sim) rest() {
 	}
 	s.note("rest")
 	s.clients[0].calm()
-	for range 40 {
+	for range s.plan.Shape.patience() {
 		s.until(time.Now().Add(10 * time.Minute))
-		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting() == 0 {
+		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting()+s.journey.left() == 0 {
 			break
 		}
 	}

@@ -17,6 +17,7 @@ var (
 	simulateFor  = flag.Duration("simulate.for", 0, "for how long more plans are drawn")
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
 	simulateRare = flag.Int("simulate.rare", 1, "of so many seeds, the one is run whose plan has the rarest pairs of operations")
+	simulateOf   = flag.String("simulate.shape", "", "the shape of all plans: dense, days or many; empty: drawn by the seed")
 	simulateAll  = flag.Bool("simulate.v", false, "print what happened")
 	noShrinking  = flag.Bool("simulate.noshrink", false, "print the seed of a plan that breaks an invariant, not its shortest version")
 )
@@ -36,23 +37,35 @@ func TestSimulate(t *testing.T) {
 			report(t, plan, r)
 			return
 		}
-		all.add(r)
+		for _, line := range r.Trace {
+			t.Log(line)
+		}
+		if all.add(r); n%10 == 9 {
+			t.Logf("%d plans: %d operations, %d timers, %v", n+1, all.Done, all.Scheduled, all.Virtual)
+		}
 	}
 	t.Logf("rarest pairs: %s", met.Rarest(names(), 10))
-	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %d runs of schedules, %d messages, %d turns, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Fired, all.Messages, all.Turns, all.Virtual, all.Latest)
+	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %d runs of schedules, %d messages, %d turns, %d deliveries of a topic that moves, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Fired, all.Messages, all.Turns, all.Travelled, all.Virtual, all.Latest)
 }
 
 // choose draws plans from a seed on, and returns the one whose pairs have met least.
 func choose(met pairs.Counts, seed uint64) (chosen *Plan) {
 	worth := -1.0
 	for i := range uint64(*simulateRare) {
-		plan := Draw(seed+i, *simulateOps)
+		plan := draw(seed + i)
 		if w := met.Worth(plan.Pairs()); w > worth {
 			chosen, worth = plan, w
 		}
 	}
 	met.Count(chosen.Pairs())
 	return chosen
+}
+
+func draw(seed uint64) *Plan {
+	if shape, ok := Shapes[*simulateOf]; ok {
+		return DrawShape(seed, *simulateOps, shape)
+	}
+	return Draw(seed, *simulateOps)
 }
 
 func names() (all []string) {
@@ -67,6 +80,7 @@ func (r *Result) add(other Result) {
 	r.Done, r.Exchanges = r.Done+other.Done, r.Exchanges+other.Exchanges
 	r.Scheduled, r.Delivered, r.Virtual = r.Scheduled+other.Scheduled, r.Delivered+other.Delivered, r.Virtual+other.Virtual
 	r.Messages, r.Turns = r.Messages+other.Messages, r.Turns+other.Turns
+	r.Travelled += other.Travelled
 	r.Fired, r.Latest = r.Fired+other.Fired, max(r.Latest, other.Latest)
 }
 
@@ -87,7 +101,7 @@ func report(t *testing.T, plan *Plan, r Result) {
 	})
 	var traced Result
 	synctest.Test(t, func(t *testing.T) { traced = Run(t.Context(), small, true) })
-	t.Fatalf("seed %d, %d nodes, loss %v, repeat %v, %+v\n%s", small.Seed, small.Nodes, small.Loss, small.Repeat, small.Settings, strings.Join(traced.Trace, "\n"))
+	t.Fatalf("seed %d, %v, %d nodes, loss %v, repeat %v, %+v\n%s", small.Seed, small.Shape, small.Nodes, small.Loss, small.Repeat, small.Settings, strings.Join(traced.Trace, "\n"))
 }
 
 // TestSameSeedSameTrace runs plans twice: the same things happen, to the byte.

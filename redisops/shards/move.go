@@ -37,6 +37,8 @@ type MoveProgress struct {
 	Moved int64 // timers and entries, by this call
 	Left  int64 // timers in the source
 	Done  bool
+
+	mover *mover // nil: it has not begun
 }
 
 // mover moves a topic to another Redis.
@@ -54,14 +56,9 @@ type mover struct {
 func (s *Store) Move(ctx context.Context, topic string, to *Store, arriveIn string, o wakebelltype.MoveOptions) iter.Seq2[MoveProgress, error] {
 	return func(yield func(MoveProgress, error) bool) {
 		var p, reported MoveProgress
-		m, err := s.mover(ctx, topic, to, arriveIn, o)
-		if err != nil {
-			yield(p, err)
-			return
-		}
 		var at time.Time
 		for {
-			wait, err := m.next(ctx, &p)
+			wait, err := s.MoveStep(ctx, topic, to, arriveIn, o, &p)
 			if err != nil {
 				yield(p, err)
 				return
@@ -78,6 +75,19 @@ func (s *Store) Move(ctx context.Context, topic string, to *Store, arriveIn stri
 			}
 		}
 	}
+}
+
+// MoveStep makes the next step of a move, and returns how long to wait then. The first step with
+// a p begins the move, or continues one. Move calls it until p says that all is done.
+func (s *Store) MoveStep(ctx context.Context, topic string, to *Store, arriveIn string, o wakebelltype.MoveOptions, p *MoveProgress) (wait time.Duration, err error) {
+	if p.mover == nil {
+		m, err := s.mover(ctx, topic, to, arriveIn, o)
+		if err != nil {
+			return 0, err
+		}
+		p.mover = m
+	}
+	return p.mover.next(ctx, p)
 }
 
 // forget removes the notes of the move from the source, and reports whether no batch is on

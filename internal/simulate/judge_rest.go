@@ -1,0 +1,67 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// atRest checks that everything was delivered, and that nothing is left in Redis but what has
+// an end or an owner.
+func (j *judge) atRest() {
+	for id, v := range j.current {
+		j.sim.broken("delivered", "%s waits for ever, due %v ago", id, time.Since(v.due))
+	}
+	if n := j.sim.messages.left(); n > 0 {
+		j.sim.broken("delivered", "%d messages wait for ever", n)
+	}
+	if n := j.sim.turns.waiting(); n > 0 {
+		j.sim.broken("delivered", "%d tickets wait for their turns for ever", n)
+	}
+	for id, v := range j.sim.journey.all() {
+		j.sim.broken("delivered", "%s waits for ever in a topic that moves, due %v ago", id, time.Since(v.due))
+	}
+	j.nothingLeft(j.sim.rdb)
+	if j.sim.journey != nil {
+		j.nothingLeft(j.sim.journey.rdb)
+	}
+}
+
+// nothingLeft checks that a Redis has no key without an end or an owner.
+func (j *judge) nothingLeft(rdb *redis.Client) {
+	found, err := rdb.Keys(j.sim.ctx, "*").Result()
+	if err != nil {
+		j.sim.broken("errors", "keys: %v", err)
+	}
+	var left []string
+	for _, key := range found {
+		if !j.mayStay(rdb, key) {
+			fields, _ := rdb.HGetAll(j.sim.ctx, key).Result() // none of another type
+			left = append(left, fmt.Sprintf("%s %q", key, fields))
+		}
+	}
+	if len(left) > 0 {
+		j.sim.broken("nothing left", "keys are left: %s", strings.Join(left, ", "))
+	}
+}
+
+// mayStay reports whether a key may be there when there are no timers: it expires, or it
+// belongs to the topic itself.
+func (j *judge) mayStay(rdb *redis.Client, key string) bool {
+	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:", "timers_queues", "q::dlq", "q::wakebell:places", "q::wakebell:records", "q::processing:lease_token_counter", "{gates}:mark"} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	if strings.HasPrefix(key, "timers_exchange:") && strings.HasSuffix(key, ":layout") {
+		return true
+	}
+	if strings.HasPrefix(key, "timers_leases:") { // its field '' is no lease
+		fields, err := rdb.HKeys(j.sim.ctx, key).Result()
+		return err == nil && len(fields) == 1 && fields[0] == ""
+	}
+	ttl, err := rdb.PTTL(j.sim.ctx, key).Result()
+	return err == nil && ttl > 0
+}

@@ -1438,12 +1438,14 @@ func (x *GetTopicControlResponse) GetControl() *TopicControl {
 // TopicControl is the cluster-wide control state of a topic: it applies to all nodes
 // that handle the topic.
 type TopicControl struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Paused        bool                   `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
-	PausedAt      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
-	PausedBy      string                 `protobuf:"bytes,3,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	Settings      *TopicSettings         `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Paused   bool                   `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
+	PausedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	PausedBy string                 `protobuf:"bytes,3,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
+	Reason   string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Settings *TopicSettings         `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	// When the pause ends by itself; absent: it does not.
+	PausedUntil   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=paused_until,json=pausedUntil,proto3" json:"paused_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1509,6 +1511,13 @@ func (x *TopicControl) GetReason() string {
 func (x *TopicControl) GetSettings() *TopicSettings {
 	if x != nil {
 		return x.Settings
+	}
+	return nil
+}
+
+func (x *TopicControl) GetPausedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedUntil
 	}
 	return nil
 }
@@ -1691,8 +1700,12 @@ type PauseTopicRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	// Who pauses the topic and why, for people; at most 1,024 bytes each.
-	By            string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	By     string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For how long, by the clock of Redis; absent: until the topic is resumed.
+	Duration *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Until when, by the clock of Redis, in place of duration.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1746,6 +1759,20 @@ func (x *PauseTopicRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *PauseTopicRequest) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *PauseTopicRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
 }
 
 // PauseTopicResponse has the new control state.
@@ -7306,13 +7333,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x16GetTopicControlRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"N\n" +
 	"\x17GetTopicControlResponse\x123\n" +
-	"\acontrol\x18\x01 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\"\xcc\x01\n" +
+	"\acontrol\x18\x01 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\"\x8b\x02\n" +
 	"\fTopicControl\x12\x16\n" +
 	"\x06paused\x18\x01 \x01(\bR\x06paused\x127\n" +
 	"\tpaused_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12\x1b\n" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x99\x06\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\x12=\n" +
+	"\fpaused_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil\"\x99\x06\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -7334,11 +7362,13 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x0ekey_rate_limit\x18\x0e \x01(\x11R\fkeyRateLimit\x12;\n" +
 	"\fkey_rate_per\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"keyRatePer\x12$\n" +
-	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\"Q\n" +
+	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\"\xba\x01\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"I\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x125\n" +
+	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"I\n" +
 	"\x12PauseTopicResponse\x123\n" +
 	"\acontrol\x18\x01 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\"*\n" +
 	"\x12ResumeTopicRequest\x12\x14\n" +
@@ -7899,110 +7929,113 @@ var file_messages_operations_proto_depIdxs = []int32{
 	26,  // 13: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
 	117, // 14: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	27,  // 15: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	118, // 16: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	118, // 17: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	118, // 18: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	118, // 19: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	118, // 20: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	118, // 21: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	118, // 22: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	118, // 23: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	26,  // 24: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	26,  // 25: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	27,  // 26: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	26,  // 27: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	36,  // 28: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	39,  // 29: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	117, // 30: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	118, // 31: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	118, // 32: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	118, // 33: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	40,  // 34: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	117, // 35: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	27,  // 36: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	117, // 37: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
-	117, // 38: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
-	41,  // 39: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
-	117, // 40: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
-	118, // 41: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	118, // 42: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	42,  // 43: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	47,  // 44: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	47,  // 45: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	117, // 46: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	117, // 47: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	119, // 48: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	42,  // 49: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	118, // 50: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 51: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	42,  // 52: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	120, // 53: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	120, // 54: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 55: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	117, // 56: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	117, // 57: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	120, // 58: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	59,  // 59: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	117, // 60: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	120, // 61: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 62: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 63: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 64: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	120, // 65: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 66: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	117, // 67: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	120, // 68: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 69: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 70: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	120, // 71: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 72: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	77,  // 73: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	77,  // 74: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	117, // 75: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	79,  // 76: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	117, // 77: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	79,  // 78: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	114, // 79: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	116, // 80: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	117, // 81: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	78,  // 82: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	118, // 83: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	88,  // 84: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	88,  // 85: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	117, // 86: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 87: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	117, // 88: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	117, // 89: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 90: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	96,  // 91: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	117, // 92: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	98,  // 93: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	117, // 94: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	117, // 95: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	117, // 96: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
-	118, // 97: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
-	118, // 98: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	118, // 99: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	117, // 100: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	105, // 101: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	118, // 102: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	118, // 103: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	107, // 104: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	117, // 105: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	109, // 106: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	117, // 107: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	118, // 108: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	120, // 109: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 110: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	104, // 111: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	120, // 112: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	107, // 113: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	109, // 114: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	115, // [115:115] is the sub-list for method output_type
-	115, // [115:115] is the sub-list for method input_type
-	115, // [115:115] is the sub-list for extension type_name
-	115, // [115:115] is the sub-list for extension extendee
-	0,   // [0:115] is the sub-list for field type_name
+	117, // 16: wakebell.v1.TopicControl.paused_until:type_name -> google.protobuf.Timestamp
+	118, // 17: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	118, // 18: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	118, // 19: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	118, // 20: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	118, // 21: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	118, // 22: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	118, // 23: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	118, // 24: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	118, // 25: wakebell.v1.PauseTopicRequest.duration:type_name -> google.protobuf.Duration
+	117, // 26: wakebell.v1.PauseTopicRequest.until:type_name -> google.protobuf.Timestamp
+	26,  // 27: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	26,  // 28: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	27,  // 29: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	26,  // 30: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	36,  // 31: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	39,  // 32: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	117, // 33: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	118, // 34: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	118, // 35: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	118, // 36: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	40,  // 37: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	117, // 38: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	27,  // 39: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	117, // 40: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
+	117, // 41: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
+	41,  // 42: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
+	117, // 43: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
+	118, // 44: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	118, // 45: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	42,  // 46: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	47,  // 47: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	47,  // 48: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	117, // 49: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	117, // 50: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	119, // 51: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	42,  // 52: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	118, // 53: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 54: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	42,  // 55: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	120, // 56: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	120, // 57: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	56,  // 58: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	117, // 59: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	117, // 60: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	120, // 61: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	59,  // 62: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	117, // 63: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	120, // 64: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 65: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 66: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 67: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	120, // 68: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 69: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	117, // 70: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	120, // 71: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 72: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 73: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	120, // 74: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 75: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	77,  // 76: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	77,  // 77: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	117, // 78: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	79,  // 79: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	117, // 80: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	79,  // 81: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	114, // 82: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	116, // 83: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	117, // 84: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	78,  // 85: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	118, // 86: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	88,  // 87: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	88,  // 88: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	117, // 89: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 90: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	117, // 91: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	117, // 92: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 93: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	96,  // 94: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	117, // 95: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	98,  // 96: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	117, // 97: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	117, // 98: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	117, // 99: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
+	118, // 100: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
+	118, // 101: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	118, // 102: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	117, // 103: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	105, // 104: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	118, // 105: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	118, // 106: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	107, // 107: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	117, // 108: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	109, // 109: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	117, // 110: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	118, // 111: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	120, // 112: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 113: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	104, // 114: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	120, // 115: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	107, // 116: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	109, // 117: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	118, // [118:118] is the sub-list for method output_type
+	118, // [118:118] is the sub-list for method input_type
+	118, // [118:118] is the sub-list for extension type_name
+	118, // [118:118] is the sub-list for extension extendee
+	0,   // [0:118] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/leasing"
@@ -27,8 +28,30 @@ func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebellt
 	if err != nil {
 		return wakebelltype.Control{}, err
 	}
-	control, err := c.store.Pause(ctx, full, by, reason)
-	c.record(ctx, wakebelltype.AuditTopicPause, full, audit.One(audit.Details("by", by, "reason", reason), err))
+	return c.pause(ctx, full, wakebelltype.Pause{By: by, Reason: reason})
+}
+
+// PauseUntil is Pause with an end: after p.For, or at p.Until, by Redis's clock, the topic is
+// no longer paused, without Resume. All nodes wake at that instant. Pausing a paused topic
+// replaces the end, also by none. ErrInvalid means that both are set, that For is negative,
+// or that the instant has passed. Nodes and clients of earlier versions do not know the end: a
+// topic stays paused for such nodes until another node or Resume ends the pause, and
+// a Pause or Retune of such a client removes the end.
+func (c *Client) PauseUntil(ctx context.Context, topic string, p wakebelltype.Pause) (wakebelltype.Control, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return wakebelltype.Control{}, err
+	}
+	return c.pause(ctx, full, p)
+}
+
+func (c *Client) pause(ctx context.Context, full string, p wakebelltype.Pause) (wakebelltype.Control, error) {
+	control, err := c.store.PauseUntil(ctx, full, p)
+	ends := ""
+	if !control.PausedUntil.IsZero() {
+		ends = control.PausedUntil.UTC().Format(time.RFC3339)
+	}
+	c.record(ctx, wakebelltype.AuditTopicPause, full, audit.One(audit.Details("by", p.By, "reason", p.Reason, "until", ends), err))
 	return control, err
 }
 
@@ -79,7 +102,7 @@ func (s *System) readOverride(keys *timers.TimerSource, node poller.Settings) fu
 		case s.divided <- struct{}{}:
 		default:
 		}
-		c, mark, err := keys.Control(ctx)
+		c, left, mark, err := keys.Control(ctx)
 		if err != nil {
 			return poller.ClusterOverride{}, err
 		}
@@ -87,7 +110,7 @@ func (s *System) readOverride(keys *timers.TimerSource, node poller.Settings) fu
 		if err = keys.SweepKeys(ctx, flow); err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		return poller.ClusterOverride{Paused: c.Paused, Mark: mark, Apply: func(to *poller.Settings) {
+		return poller.ClusterOverride{Paused: c.Paused, PausedFor: left, Mark: mark, Apply: func(to *poller.Settings) {
 			*to = leasing.SettingsOf(tuning.Override(to.Public(), c.Settings))
 		}}, nil
 	}

@@ -147,6 +147,15 @@ func ExampleClient_Pause() {
 	// false
 }
 
+func ExampleClient_PauseUntil() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		order, err := c.PauseUntil(ctx, "invoices", wakebelltype.Pause{By: "ada", Reason: "the bank is down", For: 2 * time.Hour})
+		check(err)
+		fmt.Println(order.Paused, order.PausedUntil.Sub(order.PausedAt)) // it ends without Resume
+	})
+	// Output: true 2h0m0s
+}
+
 func ExampleClient_Retune() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		_, err := c.Retune(ctx, "invoices", wakebelltype.Settings{MaxConcurrent: 2}) // on all nodes

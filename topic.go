@@ -163,6 +163,7 @@ type Operator interface {
 
 	Control(ctx context.Context, topic string) (wakebelltype.Control, error)
 	Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error)
+	PauseUntil(ctx context.Context, topic string, p wakebelltype.Pause) (wakebelltype.Control, error)
 	Resume(ctx context.Context, topic string) (wakebelltype.Control, error)
 	Retune(ctx context.Context, topic string, s wakebelltype.Settings) (wakebelltype.Control, error)
 

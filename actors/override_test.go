@@ -187,3 +187,32 @@ func TestLimitByKeyOfOverrideShortensIntervalOfReads(t *testing.T) {
 		require.NoError(t, rt.Stop())
 	})
 }
+
+// A pause that ends by itself is read again at its end, and no sooner.
+func TestPollerReadsOverrideAtEndOfPause(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		began := time.Now()
+		s := actortest.NewMemorySource(0)
+		var reads []time.Duration
+		topic := topicOn(s, 1, acks)
+		topic.OverrideInterval = 1000 * time.Hour
+		topic.ReadOverride = func(context.Context) (poller.ClusterOverride, error) {
+			reads = append(reads, time.Since(began))
+			left := 2*time.Hour - time.Since(began)
+			return poller.ClusterOverride{Paused: left > 0, PausedFor: left}, nil
+		}
+		rt := start(t, actortest.QuietSystem(), "a", topic)
+		s.Put("x")
+		claimed := func() int {
+			_, _, settled, _ := s.Count()
+			return settled
+		}
+		<-time.After(2*time.Hour - time.Second)
+		require.Zero(t, claimed())
+		<-time.After(2 * time.Second)
+		require.Equal(t, 1, claimed())
+		require.Equal(t, []time.Duration{0, 2 * time.Hour}, reads)
+		require.NoError(t, rt.Stop())
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
@@ -49,15 +50,25 @@ func (d *Dashboard) askPause(ctx context.Context, r *request) (question, error) 
 	return question{
 		Title: "Pause " + show.Short(64, name), Button: "Pause", Back: d.topicLink(r),
 		Text: []string{
-			"No node claims timers of this topic until you resume it. It has " + timersOf(o.Stats) + ".",
+			"No node claims timers of this topic until the pause ends or you resume it. It has " + timersOf(o.Stats) + ".",
 			"Running handlers continue. Timers can still be scheduled, and wait.",
 		},
-		Fields: []field{{Name: "reason", Label: "Reason", Value: o.Control.Reason, Hint: "Shown to everyone who looks at the topic; at most 1,024 bytes."}},
+		Fields: []field{
+			{Name: "reason", Label: "Reason", Value: o.Control.Reason, Hint: "Shown to everyone who looks at the topic; at most 1,024 bytes."},
+			{Name: "for", Label: "Ends after", Hint: "Such as 2h or 30m, by Redis's clock. Empty: it lasts until the topic is resumed."},
+		},
 	}, err
 }
 
 func (d *Dashboard) doPause(ctx context.Context, r *request, form url.Values) (result, error) {
-	_, err := d.op.Timers.Pause(ctx, r.get("topic"), string(r.who), form.Get("reason"))
+	p := wakebelltype.Pause{By: string(r.who), Reason: form.Get("reason")}
+	if text := strings.TrimSpace(form.Get("for")); text != "" {
+		var err error
+		if p.For, err = time.ParseDuration(text); err != nil || p.For <= 0 {
+			return result{}, invalid("Ends after", "%q, want a duration such as 2h", text)
+		}
+	}
+	_, err := d.op.Timers.PauseUntil(ctx, r.get("topic"), p)
 	return result{text: "The topic is paused on all nodes.", to: d.topicLink(r)}, err
 }
 

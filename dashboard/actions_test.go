@@ -23,13 +23,14 @@ func TestTopicIsPausedRetunedResumedAndForgotten(t *testing.T) {
 	s := open(t)
 	s.schedule("mails", "m", time.Hour, "x")
 	topic := []string{"topic", "mails"}
-	asked, page := s.do("pause", topic, "reason", "bank is closed")
+	asked, page := s.do("pause", topic, "reason", "bank is closed", "for", "2h")
 	require.Contains(t, asked, "1 timer.")
 	require.Contains(t, page, "is paused on all nodes")
 	require.Contains(t, page, "by local: bank is closed")
 	control, err := s.client.Control(t.Context(), "mails")
 	require.NoError(t, err)
 	require.Equal(t, "local", control.PausedBy)
+	require.Equal(t, control.PausedAt.Add(2*time.Hour), control.PausedUntil)
 
 	_, page = s.do("retune", topic, "max_concurrent", "7", "lease_ttl", "45s")
 	require.Contains(t, page, "lease-ttl")

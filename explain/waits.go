@@ -43,7 +43,7 @@ func (f facts) ofTopic() (waits []Wait) {
 		if c.Reason != "" {
 			said += ": " + c.Reason
 		}
-		waits = append(waits, Wait{Cause: CausePaused, Text: said, Since: c.PausedAt, Do: f.command("resume")})
+		waits = append(waits, Wait{Cause: CausePaused, Text: said, Since: c.PausedAt, Until: c.PausedUntil, Do: f.command("resume")})
 	}
 	if o.Nodes == 0 && o.Err == nil {
 		waits = append(waits, Wait{Cause: CauseNoNode, Text: "no node handles its topic", Do: "node --help"})

@@ -2061,7 +2061,9 @@ type TopicStats struct {
 	// How long the oldest due timer is due, by the clock of Redis.
 	Lag *durationpb.Duration `protobuf:"bytes,9,opt,name=lag,proto3" json:"lag,omitempty"`
 	// Since when the topic is paused; absent: it is not paused.
-	PausedAt      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	PausedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	// When the pause ends by itself; absent: it does not.
+	PausedUntil   *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=paused_until,json=pausedUntil,proto3" json:"paused_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2169,6 +2171,13 @@ func (x *TopicStats) GetLag() *durationpb.Duration {
 func (x *TopicStats) GetPausedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.PausedAt
+	}
+	return nil
+}
+
+func (x *TopicStats) GetPausedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedUntil
 	}
 	return nil
 }
@@ -2313,7 +2322,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\"`\n" +
 	"\x15GetTopicStatsResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12-\n" +
-	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\"\xed\x02\n" +
+	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\"\xac\x03\n" +
 	"\n" +
 	"TopicStats\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x18\n" +
@@ -2328,7 +2337,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"oldest_due\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\toldestDue\x12+\n" +
 	"\x03lag\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03lag\x127\n" +
 	"\tpaused_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt*\x82\x04\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12=\n" +
+	"\fpaused_until\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil*\x82\x04\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -2475,11 +2485,12 @@ var file_messages_gateway_proto_depIdxs = []int32{
 	31, // 40: wakebell.v1.TopicStats.oldest_due:type_name -> google.protobuf.Timestamp
 	30, // 41: wakebell.v1.TopicStats.lag:type_name -> google.protobuf.Duration
 	31, // 42: wakebell.v1.TopicStats.paused_at:type_name -> google.protobuf.Timestamp
-	43, // [43:43] is the sub-list for method output_type
-	43, // [43:43] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	31, // 43: wakebell.v1.TopicStats.paused_until:type_name -> google.protobuf.Timestamp
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_messages_gateway_proto_init() }

@@ -1438,12 +1438,14 @@ func (x *GetTopicControlResponse) GetControl() *TopicControl {
 // TopicControl is the cluster-wide control state of a topic: it applies to all nodes
 // that handle the topic.
 type TopicControl struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Paused        bool                   `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
-	PausedAt      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
-	PausedBy      string                 `protobuf:"bytes,3,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	Settings      *TopicSettings         `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Paused   bool                   `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
+	PausedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	PausedBy string                 `protobuf:"bytes,3,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
+	Reason   string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Settings *TopicSettings         `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	// When the pause ends by itself; absent: it does not.
+	PausedUntil   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=paused_until,json=pausedUntil,proto3" json:"paused_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1509,6 +1511,13 @@ func (x *TopicControl) GetReason() string {
 func (x *TopicControl) GetSettings() *TopicSettings {
 	if x != nil {
 		return x.Settings
+	}
+	return nil
+}
+
+func (x *TopicControl) GetPausedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedUntil
 	}
 	return nil
 }
@@ -1691,8 +1700,12 @@ type PauseTopicRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	// Who pauses the topic and why, for people; at most 1,024 bytes each.
-	By            string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	By     string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For how long, by the clock of Redis; absent: until the topic is resumed.
+	Duration *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Until when, by the clock of Redis, in place of duration.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1746,6 +1759,20 @@ func (x *PauseTopicRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *PauseTopicRequest) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *PauseTopicRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
 }
 
 // PauseTopicResponse has the new control state.
@@ -7581,13 +7608,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x16GetTopicControlRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"N\n" +
 	"\x17GetTopicControlResponse\x123\n" +
-	"\acontrol\x18\x01 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\"\xcc\x01\n" +
+	"\acontrol\x18\x01 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\"\x8b\x02\n" +
 	"\fTopicControl\x12\x16\n" +
 	"\x06paused\x18\x01 \x01(\bR\x06paused\x127\n" +
 	"\tpaused_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12\x1b\n" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x99\x06\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\x12=\n" +
+	"\fpaused_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil\"\x99\x06\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -7609,11 +7637,13 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x0ekey_rate_limit\x18\x0e \x01(\x11R\fkeyRateLimit\x12;\n" +
 	"\fkey_rate_per\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"keyRatePer\x12$\n" +
-	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\"Q\n" +
+	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\"\xba\x01\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"I\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x125\n" +
+	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"I\n" +
 	"\x12PauseTopicResponse\x123\n" +
 	"\acontrol\x18\x01 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\"*\n" +
 	"\x12ResumeTopicRequest\x12\x14\n" +
@@ -8199,116 +8229,119 @@ var file_messages_operations_proto_depIdxs = []int32{
 	26,  // 13: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
 	121, // 14: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	27,  // 15: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	122, // 16: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	122, // 17: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	122, // 18: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	122, // 19: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	122, // 20: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	122, // 21: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	122, // 22: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	122, // 23: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	26,  // 24: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	26,  // 25: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	27,  // 26: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	26,  // 27: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	36,  // 28: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	39,  // 29: wakebell.v1.WaitTimerResponse.progress:type_name -> wakebell.v1.TimerProgress
-	40,  // 30: wakebell.v1.WaitTimerResponse.result:type_name -> wakebell.v1.TimerResult
-	121, // 31: wakebell.v1.TimerProgress.at:type_name -> google.protobuf.Timestamp
-	123, // 32: wakebell.v1.TimerResult.content:type_name -> wakebell.v1.Content
-	121, // 33: wakebell.v1.TimerResult.activation:type_name -> google.protobuf.Timestamp
-	121, // 34: wakebell.v1.TimerResult.at:type_name -> google.protobuf.Timestamp
-	43,  // 35: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	121, // 36: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	122, // 37: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	122, // 38: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	122, // 39: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	44,  // 40: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	121, // 41: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	27,  // 42: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	121, // 43: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
-	121, // 44: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
-	45,  // 45: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
-	121, // 46: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
-	122, // 47: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	122, // 48: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	46,  // 49: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	51,  // 50: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	51,  // 51: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	121, // 52: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	121, // 53: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	123, // 54: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	46,  // 55: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	122, // 56: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 57: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	46,  // 58: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	124, // 59: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	124, // 60: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	60,  // 61: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	121, // 62: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	121, // 63: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	124, // 64: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	63,  // 65: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	121, // 66: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	124, // 67: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	124, // 68: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	124, // 69: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	72,  // 70: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	124, // 71: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	72,  // 72: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	121, // 73: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	124, // 74: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	122, // 75: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 76: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	124, // 77: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	72,  // 78: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	81,  // 79: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	81,  // 80: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	121, // 81: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	83,  // 82: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	121, // 83: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	83,  // 84: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	118, // 85: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	120, // 86: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	121, // 87: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	82,  // 88: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	122, // 89: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	92,  // 90: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	92,  // 91: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	121, // 92: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	121, // 93: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	121, // 94: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	121, // 95: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	121, // 96: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	100, // 97: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	121, // 98: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	102, // 99: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	121, // 100: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	121, // 101: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	121, // 102: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
-	122, // 103: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
-	122, // 104: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	122, // 105: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	121, // 106: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	109, // 107: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	122, // 108: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	122, // 109: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	111, // 110: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	121, // 111: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	113, // 112: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	121, // 113: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	122, // 114: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	124, // 115: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	122, // 116: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	108, // 117: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	124, // 118: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	111, // 119: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	113, // 120: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	121, // [121:121] is the sub-list for method output_type
-	121, // [121:121] is the sub-list for method input_type
-	121, // [121:121] is the sub-list for extension type_name
-	121, // [121:121] is the sub-list for extension extendee
-	0,   // [0:121] is the sub-list for field type_name
+	121, // 16: wakebell.v1.TopicControl.paused_until:type_name -> google.protobuf.Timestamp
+	122, // 17: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	122, // 18: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	122, // 19: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	122, // 20: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	122, // 21: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	122, // 22: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	122, // 23: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	122, // 24: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	122, // 25: wakebell.v1.PauseTopicRequest.duration:type_name -> google.protobuf.Duration
+	121, // 26: wakebell.v1.PauseTopicRequest.until:type_name -> google.protobuf.Timestamp
+	26,  // 27: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	26,  // 28: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	27,  // 29: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	26,  // 30: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	36,  // 31: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	39,  // 32: wakebell.v1.WaitTimerResponse.progress:type_name -> wakebell.v1.TimerProgress
+	40,  // 33: wakebell.v1.WaitTimerResponse.result:type_name -> wakebell.v1.TimerResult
+	121, // 34: wakebell.v1.TimerProgress.at:type_name -> google.protobuf.Timestamp
+	123, // 35: wakebell.v1.TimerResult.content:type_name -> wakebell.v1.Content
+	121, // 36: wakebell.v1.TimerResult.activation:type_name -> google.protobuf.Timestamp
+	121, // 37: wakebell.v1.TimerResult.at:type_name -> google.protobuf.Timestamp
+	43,  // 38: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	121, // 39: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	122, // 40: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	122, // 41: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	122, // 42: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	44,  // 43: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	121, // 44: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	27,  // 45: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	121, // 46: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
+	121, // 47: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
+	45,  // 48: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
+	121, // 49: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
+	122, // 50: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	122, // 51: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	46,  // 52: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	51,  // 53: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	51,  // 54: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	121, // 55: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	121, // 56: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	123, // 57: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	46,  // 58: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	122, // 59: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 60: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	46,  // 61: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	124, // 62: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	124, // 63: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	60,  // 64: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	121, // 65: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	121, // 66: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	124, // 67: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 68: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	121, // 69: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	124, // 70: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	124, // 71: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	124, // 72: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	72,  // 73: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	124, // 74: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	72,  // 75: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	121, // 76: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	124, // 77: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	122, // 78: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 79: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	124, // 80: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	72,  // 81: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	81,  // 82: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	81,  // 83: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	121, // 84: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	83,  // 85: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	121, // 86: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	83,  // 87: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	118, // 88: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	120, // 89: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	121, // 90: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	82,  // 91: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	122, // 92: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	92,  // 93: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	92,  // 94: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	121, // 95: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	121, // 96: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	121, // 97: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	121, // 98: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	121, // 99: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	100, // 100: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	121, // 101: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	102, // 102: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	121, // 103: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	121, // 104: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	121, // 105: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
+	122, // 106: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
+	122, // 107: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	122, // 108: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	121, // 109: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	109, // 110: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	122, // 111: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	122, // 112: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	111, // 113: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	121, // 114: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	113, // 115: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	121, // 116: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	122, // 117: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	124, // 118: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	122, // 119: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	108, // 120: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	124, // 121: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 122: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	113, // 123: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	124, // [124:124] is the sub-list for method output_type
+	124, // [124:124] is the sub-list for method input_type
+	124, // [124:124] is the sub-list for extension type_name
+	124, // [124:124] is the sub-list for extension extendee
+	0,   // [0:124] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }

@@ -2,7 +2,9 @@ package remote
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -18,8 +20,20 @@ func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Contro
 
 // Pause does what wakebell.Client.Pause does.
 func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
-	answer, err := operate(ctx, c, rpc.OperationsClient.PauseTopic, &messages.PauseTopicRequest{Topic: topic, By: by, Reason: reason})
-	return wire.ControlOf(answer.GetControl()), err
+	return c.PauseUntil(ctx, topic, wakebelltype.Pause{By: by, Reason: reason})
+}
+
+// PauseUntil does what wakebell.Client.PauseUntil does. If the node is of an earlier version,
+// the topic is paused until Resume, and the error says so.
+func (c *Client) PauseUntil(ctx context.Context, topic string, p wakebelltype.Pause) (wakebelltype.Control, error) {
+	answer, err := operate(ctx, c, rpc.OperationsClient.PauseTopic, &messages.PauseTopicRequest{
+		Topic: topic, By: p.By, Reason: p.Reason, Duration: wire.Span(p.For), Until: convert.Timestamp(p.Until),
+	})
+	control := wire.ControlOf(answer.GetControl())
+	if ends := p.For != 0 || !p.Until.IsZero(); err == nil && ends && control.PausedUntil.IsZero() {
+		err = fmt.Errorf("pause %q: the node does not know pauses that end by themselves; the topic is paused until resume", topic)
+	}
+	return control, err
 }
 
 // Resume does what wakebell.Client.Resume does.

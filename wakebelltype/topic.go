@@ -28,6 +28,8 @@ type Stats struct {
 
 	Paused   bool      `json:"paused"` // on all nodes; see Control
 	PausedAt time.Time `json:"paused_at,omitzero"`
+	// PausedUntil is when the pause ends by itself; zero: it does not.
+	PausedUntil time.Time `json:"paused_until,omitzero"`
 }
 
 // Control holds the cluster-wide settings of a topic: whether it is paused, and
@@ -38,9 +40,19 @@ type Control struct {
 	PausedAt time.Time `json:"paused_at,omitzero"` // by Redis's clock
 	PausedBy string    `json:"paused_by"`
 	Reason   string    `json:"reason"` // of the pause
+	// PausedUntil is when the pause ends by itself, by Redis's clock; zero: it does not.
+	PausedUntil time.Time `json:"paused_until,omitzero"`
 
 	// Settings override the options of the nodes.
 	Settings Settings `json:"settings"`
+}
+
+// Pause says who pauses a topic, why, and for how long. Without For and Until the pause
+// lasts until it is resumed; at most one of them may be set.
+type Pause struct {
+	By, Reason string        // for people, at most 1,024 bytes each
+	For        time.Duration // the pause ends by itself so long after its begin by Redis's clock; 0: not
+	Until      time.Time     // the pause ends by itself at this instant of Redis's clock; zero: not
 }
 
 // Settings override the options of a topic's handlers on all nodes. A zero field

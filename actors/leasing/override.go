@@ -12,6 +12,9 @@ import (
 // Override is what an operator has set for a topic on all nodes.
 type Override struct {
 	Paused bool // claim no timers
+	// PausedFor is for how long the pause lasts from the read on, when it ends by itself; 0: until
+	// another override is read.
+	PausedFor time.Duration
 	// Mark is that of the settings that were read, as in exchange.Reply.Control; empty: the
 	// source has none.
 	Mark string
@@ -114,6 +117,9 @@ func (c *Core) OverrideRead(now time.Time, o Override, err error) {
 	case err == nil:
 		c.override.Override, c.override.known, c.override.failures = o, true, 0
 		c.override.control = cmp.Or(c.override.noticed, o.Mark)
+		if o.Paused && o.PausedFor > 0 { // the read then finds it over, by the clock of the source
+			c.agenda.by(readOverride, now.Add(o.PausedFor))
+		}
 	case errors.Is(err, exchange.ErrUnavailable):
 		c.override.failures++
 		c.agenda[readOverride] = now.Add(backoff.Jitter(backoff.Exponential(time.Second, c.override.failures, maxErrorDelay), 0.5, c.Random()))

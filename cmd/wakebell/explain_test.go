@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h", "--json", "{}")
 	require.Equal(t, "not-due", cause(explained("explain", "TOPIC", "x")))
 	b.fine("run-now", "-t", "TOPIC", "x")
-	b.fine("pause", "-t", "TOPIC", "--reason", "the bank is down")
+	b.fine("pause", "-t", "TOPIC", "--reason", "the bank is down", "--for", "2h")
 	line := explained("explain", "TOPIC", "x")
 	require.Equal(t, "paused", cause(line))
 	require.Contains(t, line["summary"], "the bank is down")

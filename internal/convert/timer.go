@@ -25,5 +25,6 @@ func StatsMessage(st wakebelltype.Stats) *messages.TopicStats {
 	return &messages.TopicStats{
 		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Parked: st.Parked, Dead: st.Dead,
 		Estimated: st.Estimated, OldestDue: Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: Timestamp(st.PausedAt),
+		PausedUntil: Timestamp(st.PausedUntil),
 	}
 }

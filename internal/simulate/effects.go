@@ -89,11 +89,11 @@ func (p *poller) ReadOverride() {
 			})
 			return
 		}
-		set, mark, err := p.timers.Control(s.ctx)
+		set, left, mark, err := p.timers.Control(s.ctx)
 		if err == nil {
 			err = p.timers.SweepKeys(s.ctx, flowOf(tuning.Override(p.settings().Public(), set.Settings)))
 		}
-		o := leasing.Override{Paused: set.Paused, Mark: mark, Apply: func(to *leasing.Settings) {
+		o := leasing.Override{Paused: set.Paused, PausedFor: left, Mark: mark, Apply: func(to *leasing.Settings) {
 			to.Flow = flowOf(tuning.Override(to.Public(), set.Settings))
 		}}
 		p.later(s.transit(), func() { p.event(func(c *leasing.Core) { c.OverrideRead(time.Now(), o, err) }) })

@@ -55,7 +55,7 @@ func init() { // in a function, because operations name their kinds
 		{"repair", 1, sometimes, func(s *sim, o Op) { s.client(o).repair() }, []string{"Repair"}, true},
 		{"forget", 1, sometimes, func(s *sim, o Op) { s.client(o).forget() }, []string{"Forget"}, true},
 		{"remove topic", 1, sometimes, func(s *sim, o Op) { s.client(o).removeTopic() }, []string{"RemoveTopic"}, true},
-		{"pause", 1, sometimes, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "Resume", "Control"}, true},
+		{"pause", 1, sometimes, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "PauseUntil", "Resume", "Control"}, true},
 		{"retune", 1, sometimes, func(s *sim, o Op) { s.client(o).retune(o) }, []string{"Retune"}, true},
 		{"reshard", 1, sometimes, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}, true},
 		{"schedule where it moves", 3, sometimes, func(s *sim, o Op) { s.travelling().schedule(o) }, []string{"Schedule"}, true},

@@ -93,9 +93,18 @@ func (c *client) removeTopic() {
 	}
 }
 
-// pause pauses the topic, and resumes it after a while.
+// pause pauses the topic, and resumes it after a while, unless the pause ends by itself.
 func (c *client) pause(o Op) {
 	s := c.sim
+	if o.A%2 == 1 {
+		lasts := time.Duration(o.B+1) * 100 * time.Millisecond
+		if _, err := c.store.PauseUntil(s.ctx, topic, wakebelltype.Pause{By: "simulation", For: lasts}); err != nil {
+			s.broken("errors", "pause for %v: %v", lasts, err)
+		}
+		c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
+		s.after(lasts, s.judge.ease)
+		return
+	}
 	if _, err := c.store.Pause(s.ctx, topic, "simulation", ""); err != nil {
 		s.broken("errors", "pause: %v", err)
 	}

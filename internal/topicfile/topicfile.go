@@ -34,10 +34,12 @@ type Topic struct {
 	At      time.Time `json:"at"`    // when the export began, by Redis's clock
 	Shards  int       `json:"shards"`
 
-	Paused   bool              `json:"paused,omitempty"`
-	PausedBy string            `json:"paused_by,omitempty"`
-	Reason   string            `json:"paused_reason,omitempty"`
-	Settings map[string]string `json:"settings,omitempty"` // overrides, by the names of timers_control
+	Paused   bool   `json:"paused,omitempty"`
+	PausedBy string `json:"paused_by,omitempty"`
+	// PausedUntil is when the pause ends by itself; zero: it does not.
+	PausedUntil time.Time         `json:"paused_until,omitzero"`
+	Reason      string            `json:"paused_reason,omitempty"`
+	Settings    map[string]string `json:"settings,omitempty"` // overrides, by the names of timers_control
 
 	// Timers and Dead are how many there were when the export began.
 	Timers int64 `json:"timers"`

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -177,7 +178,11 @@ func (p *topicExam) ordersOf(c wakebelltype.Control, err error) {
 	case err != nil:
 		p.add("orders", wakebelltype.GradeBad, err.Error(), "correct or remove the field: running nodes keep their control, and new nodes do not start the topic")
 	case c.Paused:
-		p.add("orders", wakebelltype.GradeWarn, "paused by "+c.PausedBy+": "+c.Reason, "resume it when it is time")
+		said := "paused by " + c.PausedBy
+		if !c.PausedUntil.IsZero() {
+			said += " until " + c.PausedUntil.UTC().Format(time.RFC3339)
+		}
+		p.add("orders", wakebelltype.GradeWarn, said+": "+c.Reason, "resume it when it is time")
 	case c.Settings != wakebelltype.Settings{}:
 		p.add("orders", wakebelltype.GradeGood, "not paused; overrides apply to all nodes", "")
 	default:

@@ -11,8 +11,22 @@ import (
 
 // Pause makes all nodes stop claiming timers of the topic; see [timers.Timers.Pause].
 func (s *Store) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
+	return s.PauseUntil(ctx, topic, wakebelltype.Pause{By: by, Reason: reason})
+}
+
+// PauseUntil is Pause with an end; see [timers.Timers.PauseUntil]. All shards have the
+// instant that the first one has.
+func (s *Store) PauseUntil(ctx context.Context, topic string, p wakebelltype.Pause) (wakebelltype.Control, error) {
+	first := true // control changes the first shard alone, before the others
 	return s.control(ctx, topic, func(ctx context.Context, name string) (wakebelltype.Control, error) {
-		return s.timers.Pause(ctx, name, by, reason)
+		if !first {
+			return s.timers.PauseUntil(ctx, name, p)
+		}
+		c, err := s.timers.PauseUntil(ctx, name, p)
+		if err == nil {
+			first, p.For, p.Until = false, 0, c.PausedUntil
+		}
+		return c, err
 	})
 }
 

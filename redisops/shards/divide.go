@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -80,12 +81,27 @@ func (s *Store) copyControl(ctx context.Context, from string, names []string) er
 		switch {
 		case err != nil:
 		case c.Paused:
-			now, err = s.timers.Pause(ctx, name, c.PausedBy, c.Reason)
+			now, err = s.timers.PauseUntil(ctx, name, PauseOf(c))
+			err = WithoutEnded(c, err)
 		case now.Paused:
 			now, err = s.timers.Resume(ctx, name)
 		}
 		return now, err
 	})
+	return err
+}
+
+// PauseOf is the pause of settings.
+func PauseOf(c wakebelltype.Control) wakebelltype.Pause {
+	return wakebelltype.Pause{By: c.PausedBy, Reason: c.Reason, Until: c.PausedUntil}
+}
+
+// WithoutEnded returns the error of giving a topic the pause of another, but none if that
+// pause has ended by itself meanwhile.
+func WithoutEnded(c wakebelltype.Control, err error) error {
+	if !c.PausedUntil.IsZero() && errors.Is(err, wakebelltype.ErrInvalid) {
+		return nil
+	}
 	return err
 }
 

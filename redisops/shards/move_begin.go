@@ -242,7 +242,8 @@ func (s *Store) takeControl(ctx context.Context, topic string, c wakebelltype.Co
 		return err
 	}
 	if c.Paused {
-		_, err = s.Pause(ctx, topic, c.PausedBy, c.Reason)
+		_, err = s.PauseUntil(ctx, topic, PauseOf(c))
+		err = WithoutEnded(c, err)
 	}
 	if err == nil && c.Settings != (wakebelltype.Settings{}) {
 		_, err = s.Retune(ctx, topic, c.Settings)

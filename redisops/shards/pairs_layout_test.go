@@ -53,7 +53,11 @@ func (w *world) followAll(s *site) {
 
 func (w *world) pause(st step) {
 	s := st.site(w)
-	control, err := st.client(s).Pause(w.ctx, modelTopic, "operator", "")
+	p := wakebelltype.Pause{By: "operator"}
+	if st.flag { // the end goes with the pause
+		p.For = 1000 * time.Hour
+	}
+	control, err := st.client(s).PauseUntil(w.ctx, modelTopic, p)
 	if w.must(err, "pause") {
 		s.control = control
 	}

@@ -38,7 +38,7 @@ var operations = []operation{
 	{"repair", 1, (*world).repair, []string{"Repair"}, true},
 	{"import", 2, (*world).put, []string{"ImportTopic"}, false},
 	{"retune", 5, (*world).retune, []string{"Retune"}, true},
-	{"pause", 1, (*world).pause, []string{"Pause"}, true},
+	{"pause", 1, (*world).pause, []string{"Pause", "PauseUntil"}, true},
 	{"resume", 2, (*world).resume, []string{"Resume"}, true},
 	{"divide", 1, (*world).divide, []string{"Divide"}, true},
 	{"reshard", 7, (*world).reshard, []string{"Reshard"}, true},

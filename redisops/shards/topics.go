@@ -102,7 +102,7 @@ func addStats(sum *wakebelltype.Stats, st wakebelltype.Stats) {
 	}
 	sum.Lag = max(sum.Lag, st.Lag)
 	if st.Paused && (!sum.Paused || st.PausedAt.Before(sum.PausedAt)) {
-		sum.Paused, sum.PausedAt = true, st.PausedAt
+		sum.Paused, sum.PausedAt, sum.PausedUntil = true, st.PausedAt, st.PausedUntil
 	}
 }
 

@@ -140,3 +140,86 @@ func TestPauseInTrouble(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, paused, f.control(t))
 }
+
+// A pause with an end is over at that instant for all readers, and the poller that reads it
+// then removes it, which notifies the nodes of earlier versions.
+func TestPauseEndsByItself(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		set := wakebelltype.Settings{MaxConcurrent: 3}
+		_, err := f.Retune(ctx, f.topic, set)
+		require.NoError(t, err)
+		paused, err := f.PauseUntil(ctx, f.topic, wakebelltype.Pause{By: "ann", For: time.Hour})
+		require.NoError(t, err)
+		require.Equal(t, paused.PausedAt.Add(time.Hour), paused.PausedUntil)
+		require.Equal(t, paused, f.control(t))
+		stats, err := f.Stats(ctx, f.topic)
+		require.NoError(t, err)
+		require.Equal(t, paused.PausedUntil, stats.PausedUntil)
+		read, left, mark, err := f.src.Control(ctx)
+		require.NoError(t, err)
+		require.Equal(t, paused, read)
+		require.InDelta(t, time.Hour, left, float64(time.Minute))
+		require.NotEqual(t, noMark, mark)
+		tuned, err := f.Retune(ctx, f.topic, wakebelltype.Settings{MaxConcurrent: 4})
+		require.NoError(t, err)
+		require.Equal(t, paused.PausedUntil, tuned.PausedUntil, "the end stays")
+
+		_, err = f.PauseUntil(ctx, f.topic, wakebelltype.Pause{Until: paused.PausedAt})
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
+		require.ErrorContains(t, err, "until: it has passed")
+		for _, wrong := range []wakebelltype.Pause{{For: -1}, {For: 1, Until: paused.PausedUntil}, {Until: scripts.LastInstant.Add(time.Hour)}} {
+			_, err = f.PauseUntil(ctx, f.topic, wrong)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
+		}
+		require.Equal(t, tuned, f.control(t), "nothing has changed")
+
+		// A client of an earlier version replaces the mark with each change.
+		ends := f.rdb.HGet(ctx, f.key.Control, "until").Val()
+		require.NoError(t, f.rdb.HSet(ctx, f.key.Control, "mark", "another").Err())
+		require.True(t, f.control(t).Paused)
+		require.Zero(t, f.control(t).PausedUntil, "that client has said nothing of an end")
+		require.NoError(t, f.rdb.HSet(ctx, f.key.Control, "until", strings.Fields(ends)[0]).Err())
+		require.Zero(t, f.control(t).PausedUntil, "what is broken is no end")
+
+		soon, err := f.PauseUntil(ctx, f.topic, wakebelltype.Pause{For: time.Microsecond})
+		require.NoError(t, err)
+		require.Equal(t, paused.PausedAt, soon.PausedAt, "it was paused all the time")
+		require.Eventually(t, func() bool { return !f.control(t).Paused }, time.Minute, time.Millisecond)
+		require.Equal(t, tuned.Settings, f.control(t).Settings)
+		stats, err = f.Stats(ctx, f.topic)
+		require.NoError(t, err)
+		require.False(t, stats.Paused)
+		require.Zero(t, stats.PausedUntil)
+		require.True(t, f.rdb.HExists(ctx, f.key.Control, "paused").Val(), "a read changes nothing")
+		hints := f.listen(t)
+		read, left, _, err = f.src.Control(ctx)
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.Control{Settings: tuned.Settings}, read)
+		require.Zero(t, left)
+		require.Equal(t, exchange.HintControl, next(t, hints).Kind)
+		require.False(t, f.rdb.HExists(ctx, f.key.Control, "paused").Val())
+	})
+}
+
+// A node that may not write the settings sees the end of a pause nevertheless.
+func TestPauseEndsForNodeThatMayOnlyReadIt(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f := newFixture(t, server.Client(t))
+	require.NoError(t, f.rdb.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">secret", "allchannels", "+@all", "%R~timers_control:*").Err())
+	reader := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = "reader", "secret" }))
+	paused, err := f.PauseUntil(t.Context(), reader.topic, wakebelltype.Pause{For: time.Hour})
+	require.NoError(t, err)
+	read, left, _, err := reader.src.Control(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, paused, read)
+	require.InDelta(t, time.Hour, left, float64(time.Minute))
+	_, err = f.PauseUntil(t.Context(), reader.topic, wakebelltype.Pause{For: time.Microsecond})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		read, _, _, err := reader.src.Control(t.Context())
+		return err == nil && !read.Paused
+	}, time.Minute, time.Millisecond)
+}

@@ -52,7 +52,7 @@ func FuzzReadControl(f *testing.F) {
 	f.Add("lease_ttl", "-1h", "nan")
 	f.Add("retry_limit", "999999999999h", "inf")
 	f.Fuzz(func(t *testing.T, name, text, paused string) {
-		c, err := readControl("key", map[string]string{name: text, "paused": paused})
+		c, err := readControl("key", map[string]string{name: text, "paused": paused}, time.Time{})
 		if err == nil && c.Settings.RetryInitial == 0 {
 			require.NoError(t, tuning.Check(c.Settings))
 		}

@@ -16,7 +16,7 @@ import (
 // mark returns the mark that a read of the settings returns.
 func (f *fixture) mark(t *testing.T) string {
 	t.Helper()
-	_, mark, err := f.src.Control(t.Context())
+	_, _, mark, err := f.src.Control(t.Context())
 	require.NoError(t, err)
 	return mark
 }

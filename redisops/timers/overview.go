@@ -84,7 +84,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string, now time.Tim
 	for i, topic := range topics {
 		o := wakebelltype.Overview{Topic: topic}
 		// A control hash of another type fails both; the first error reports it.
-		if o.Control, o.Err = readControlReply(ctx, s.keys.Of(topic).Control, controls[i]); o.Err != nil {
+		if o.Control, o.Err = s.readControlReply(ctx, s.keys.Of(topic).Control, controls[i]); o.Err != nil {
 			o.Control = wakebelltype.Control{}
 		}
 		var err error

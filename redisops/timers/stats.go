@@ -25,7 +25,7 @@ const (
 	statsSample = 1000 // lease records that Stats reads
 	// backlogSample is how many lease records Backlog reads of each of many topics.
 	backlogSample = 100
-	statsValues   = 12 // values in the reply of its script
+	statsValues   = 13 // values in the reply of its script
 )
 
 // Stats returns the statistics of a topic. It runs one script, whose cost does not
@@ -99,6 +99,9 @@ func readStats(list []any) (wakebelltype.Stats, error) {
 	}
 	if values[9] != "" {
 		st.Paused, st.PausedAt = true, scripts.ReadInstant(values[9])
+	}
+	if values[12] != "" {
+		st.PausedUntil = scripts.ReadInstant(values[12])
 	}
 	return st, nil
 }

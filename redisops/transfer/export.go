@@ -49,7 +49,7 @@ type export struct {
 func firstLine(d *shards.Dump, name string) topicfile.Topic {
 	t := topicfile.Topic{
 		Topic: name, At: d.Now.UTC(), Shards: d.Shards, Timers: d.Timers, Dead: d.Dead,
-		Paused: d.Control.Paused, PausedBy: d.Control.PausedBy, Reason: d.Control.Reason, Settings: map[string]string{},
+		Paused: d.Control.Paused, PausedUntil: d.Control.PausedUntil, PausedBy: d.Control.PausedBy, Reason: d.Control.Reason, Settings: map[string]string{},
 	}
 	for _, row := range tuning.All {
 		if v := row.Get(&d.Control.Settings); v != 0 {

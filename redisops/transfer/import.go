@@ -119,7 +119,9 @@ func (i *importing) prepare(ctx context.Context) error {
 		return err
 	}
 	if t.Paused {
-		_, err = i.store.Pause(ctx, i.topic, t.PausedBy, t.Reason)
+		c = wakebelltype.Control{PausedBy: t.PausedBy, Reason: t.Reason, PausedUntil: t.PausedUntil}
+		_, err = i.store.PauseUntil(ctx, i.topic, shards.PauseOf(c))
+		err = shards.WithoutEnded(c, err)
 	}
 	if err == nil && set != (wakebelltype.Settings{}) {
 		_, err = i.store.Retune(ctx, i.topic, set)

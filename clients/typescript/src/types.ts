@@ -158,6 +158,8 @@ export interface Stats {
   lagMs: number;
   /** Since when the topic is paused. Absent: it is not paused. */
   pausedAt?: Date;
+  /** When the pause ends by itself. Absent: it does not. */
+  pausedUntil?: Date;
 }
 
 /** Which timers a listing has. */

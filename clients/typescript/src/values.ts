@@ -172,7 +172,7 @@ export function stats(m: TopicStats): t.Stats {
   return {
     total: Number(m.total), pending: Number(m.pending), due: Number(m.due), leased: Number(m.leased),
     retrying: Number(m.retrying), parked: Number(m.parked), dead: Number(m.dead), estimated: m.estimated, ...date("oldestDue", m.oldestDue),
-    lagMs: m.lag === undefined ? 0 : toMs(m.lag), ...date("pausedAt", m.pausedAt),
+    lagMs: m.lag === undefined ? 0 : toMs(m.lag), ...date("pausedAt", m.pausedAt), ...date("pausedUntil", m.pausedUntil),
   };
 }
 

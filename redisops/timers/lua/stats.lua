@@ -1,14 +1,15 @@
 -- Describes a topic in numbers, at a cost that does not grow with it.
 --
--- Parts: keys
+-- Parts: keys pause
 -- KEYS: timeline leases dead control payloads
 -- ARGV: sample
 --   sample: the most lease records to read; of more, that many at random.
 -- Returns: as texts: now, the timers, those due, the dead letters, the lease
 --   records there are and those read, of these the leased and those that wait
 --   for their next attempt, the lowest score that is due, since when the topic is
---   paused ('' for none), the timers that wait for their key, and the payloads there are
---   ('' if the key has another type, or is that of the timeline).
+--   paused ('' for none), the timers that wait for their key, the payloads there are
+--   ('' if the key has another type, or is that of the timeline), and when the pause
+--   ends by itself ('' for not).
 
 local bad = mistyped('zset', 'hash', 'stream', 'hash')
 if bad then return bad end
@@ -39,6 +40,11 @@ for i = 1, read do
   end
 end
 
+local found = redis.call('HMGET', KEYS.control, 'paused', 'until', 'mark')
+local paused, ends = found[1] or '', ends_of(found[2], found[3])
+if ends ~= '' and number(ends) <= now then paused = '' end
+if paused == '' then ends = '' end
+
 local function count(n) return string.format('%.0f', n) end
 
 local payloads = KEYS.payloads ~= timeline and redis.pcall('HLEN', KEYS.payloads)
@@ -46,6 +52,6 @@ local oldest = redis.call('ZRANGEBYSCORE', timeline, '(-inf', now_text, 'WITHSCO
 return {
   now_text, count(redis.call('ZCARD', timeline)), count(redis.call('ZCOUNT', timeline, '-inf', now_text)),
   count(redis.call('XLEN', KEYS.dead)), count(records), count(read), count(leased), count(retrying),
-  oldest or '', redis.call('HGET', KEYS.control, 'paused') or '',
-  count(redis.call('ZCOUNT', timeline, PARKED, PARKED)), type(payloads) == 'number' and count(payloads) or '',
+  oldest or '', paused,
+  count(redis.call('ZCOUNT', timeline, PARKED, PARKED)), type(payloads) == 'number' and count(payloads) or '', ends,
 }

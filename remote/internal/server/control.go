@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (o *operations) GetTopicControl(ctx context.Context, m *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error) {
@@ -13,7 +15,9 @@ func (o *operations) GetTopicControl(ctx context.Context, m *messages.GetTopicCo
 }
 
 func (o *operations) PauseTopic(ctx context.Context, m *messages.PauseTopicRequest) (*messages.PauseTopicResponse, error) {
-	control, err := o.client().Pause(ctx, m.GetTopic(), m.GetBy(), m.GetReason())
+	control, err := o.client().PauseUntil(ctx, m.GetTopic(), wakebelltype.Pause{
+		By: m.GetBy(), Reason: m.GetReason(), For: m.GetDuration().AsDuration(), Until: convert.Time(m.GetUntil()),
+	})
 	return &messages.PauseTopicResponse{Control: wire.ControlMessage(control)}, err
 }
 

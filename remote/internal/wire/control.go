@@ -17,7 +17,7 @@ import (
 func ControlMessage(c wakebelltype.Control) *messages.TopicControl {
 	return &messages.TopicControl{
 		Paused: c.Paused, PausedAt: convert.Timestamp(c.PausedAt), PausedBy: text.Valid(c.PausedBy), Reason: text.Valid(c.Reason),
-		Settings: SettingsMessage(c.Settings),
+		Settings: SettingsMessage(c.Settings), PausedUntil: convert.Timestamp(c.PausedUntil),
 	}
 }
 
@@ -25,7 +25,7 @@ func ControlMessage(c wakebelltype.Control) *messages.TopicControl {
 func ControlOf(m *messages.TopicControl) wakebelltype.Control {
 	return wakebelltype.Control{
 		Paused: m.GetPaused(), PausedAt: convert.Time(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
-		Settings: SettingsOf(m.GetSettings()),
+		Settings: SettingsOf(m.GetSettings()), PausedUntil: convert.Time(m.GetPausedUntil()),
 	}
 }
 

@@ -52,7 +52,7 @@ func StatsOf(m *messages.TopicStats) wakebelltype.Stats {
 	return wakebelltype.Stats{
 		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Parked: m.GetParked(), Dead: m.GetDead(),
 		Estimated: m.GetEstimated(), OldestDue: convert.Time(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
-		Paused: m.GetPausedAt() != nil, PausedAt: convert.Time(m.GetPausedAt()),
+		Paused: m.GetPausedAt() != nil, PausedAt: convert.Time(m.GetPausedAt()), PausedUntil: convert.Time(m.GetPausedUntil()),
 	}
 }
 

@@ -135,7 +135,7 @@ def stats(m: pb.TopicStats) -> t.Stats:
     return t.Stats(
         total=m.total, pending=m.pending, due=m.due, leased=m.leased, retrying=m.retrying, dead=m.dead, parked=m.parked,
         estimated=m.estimated, oldest_due=to_instant(m, "oldest_due"), lag=to_timedelta(m.lag),
-        paused_at=to_instant(m, "paused_at"),
+        paused_at=to_instant(m, "paused_at"), paused_until=to_instant(m, "paused_until"),
     )  # fmt: skip
 
 

@@ -220,6 +220,8 @@ class Stats:
     """Since when the topic is paused. None: it is not paused."""
     parked: int = 0
     """Timers that are due and wait until their key is free."""
+    paused_until: datetime | None = None
+    """When the pause ends by itself. None: it does not."""
 
 
 @dataclass(frozen=True, slots=True)

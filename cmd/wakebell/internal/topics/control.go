@@ -37,10 +37,12 @@ type pauseLine struct {
 	PausedAt string `json:"paused_at"`
 	PausedBy string `json:"paused_by"`
 	Reason   string `json:"paused_reason"`
+	// Until is when the pause ends by itself; empty: it does not.
+	Until string `json:"paused_until"`
 }
 
 func newPauseLine(c wakebelltype.Control) pauseLine {
-	return pauseLine{c.Paused, output.Stamp(c.PausedAt), c.PausedBy, c.Reason}
+	return pauseLine{c.Paused, output.Stamp(c.PausedAt), c.PausedBy, c.Reason, output.Stamp(c.PausedUntil)}
 }
 
 // overrides returns the settings that are set: by their JSON fields, and as names and
@@ -70,6 +72,9 @@ func printControl(a *cli.App, topic string, c wakebelltype.Control) error {
 		{"paused at", a.Screen().Time(c.PausedAt)},
 		{"paused by", pause.PausedBy},
 		{"reason", pause.Reason},
+	}
+	if !c.PausedUntil.IsZero() {
+		rows = append(rows, [2]string{"until", a.Screen().Time(c.PausedUntil)})
 	}
 	settings, shown := overrides(c.Settings)
 	if !a.WantsJSON() {

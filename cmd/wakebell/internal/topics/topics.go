@@ -52,7 +52,7 @@ With -o json each topic is a line with topic, timers, due, dead, nodes (null if
 unknown), unattended, shards, division (nodes in their order, the primary first), reports (for each
 node that has any of it: node, breaker, breaker_since, breaker_until, breaker_reason,
 concurrency, group, weight, and its options), paused, paused_at, paused_by,
-paused_reason, settings, fault, oldest_due_s, late_ms, rate (a minute) and problem (the
+paused_reason, paused_until, settings, fault, oldest_due_s, late_ms, rate (a minute) and problem (the
 worst; empty: none). Queues are
 listed with --queues only: queue, pending, processing, ended, dead, oldest,
 separator, dead_letter_key and fault.`,
@@ -292,12 +292,16 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 	if t.Paused && screen.Relative && !o.Control.PausedAt.IsZero() {
 		paused = screen.Time(o.Control.PausedAt)
 	}
+	reason := t.Reason
+	if t.Paused && !o.Control.PausedUntil.IsZero() {
+		reason = strings.TrimSpace("until " + screen.Time(o.Control.PausedUntil) + " " + reason)
+	}
 	texts := make([]string, len(shown))
 	for i, override := range shown {
 		texts[i] = override[0] + "=" + override[1]
 	}
 	return t, []string{
-		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, primary, paused, t.Reason, strings.Join(texts, " "), reportText(screen, o), cmp.Or(t.Fault, t.Unattended),
+		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, primary, paused, reason, strings.Join(texts, " "), reportText(screen, o), cmp.Or(t.Fault, t.Unattended),
 	}
 }
 

@@ -350,7 +350,7 @@ class Timer(_message.Message):
     def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., activation: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., failures: _Optional[int] = ..., last_error: _Optional[str] = ..., content: _Optional[_Union[Content, _Mapping]] = ..., cursor: _Optional[str] = ..., key: _Optional[bytes] = ...) -> None: ...
 
 class TopicStats(_message.Message):
-    __slots__ = ["dead", "due", "estimated", "lag", "leased", "oldest_due", "parked", "paused_at", "pending", "retrying", "total"]
+    __slots__ = ["dead", "due", "estimated", "lag", "leased", "oldest_due", "parked", "paused_at", "paused_until", "pending", "retrying", "total"]
     DEAD_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
     ESTIMATED_FIELD_NUMBER: _ClassVar[int]
@@ -359,6 +359,7 @@ class TopicStats(_message.Message):
     OLDEST_DUE_FIELD_NUMBER: _ClassVar[int]
     PARKED_FIELD_NUMBER: _ClassVar[int]
     PAUSED_AT_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_UNTIL_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RETRYING_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -370,10 +371,11 @@ class TopicStats(_message.Message):
     oldest_due: _timestamp_pb2.Timestamp
     parked: int
     paused_at: _timestamp_pb2.Timestamp
+    paused_until: _timestamp_pb2.Timestamp
     pending: int
     retrying: int
     total: int
-    def __init__(self, total: _Optional[int] = ..., pending: _Optional[int] = ..., due: _Optional[int] = ..., leased: _Optional[int] = ..., retrying: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., estimated: bool = ..., oldest_due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lag: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., paused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, total: _Optional[int] = ..., pending: _Optional[int] = ..., due: _Optional[int] = ..., leased: _Optional[int] = ..., retrying: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., estimated: bool = ..., oldest_due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lag: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., paused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., paused_until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

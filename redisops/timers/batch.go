@@ -59,18 +59,24 @@ type Entry struct {
 type Batch struct {
 	prefix string
 	room   int
-	groups []group                   // usually all timers are of one topic
+	groups []part                    // usually all timers are of one topic
 	named  map[string]int            // indexes of all groups by topic without prefix; nil while there is one
 	after  func(ctx context.Context) // is called when all are written; nil: nothing is
 	owners []int                     // indexes of the groups of all timers, in the order of Add; nil while there is one
 }
 
-// group is the timers of one topic.
-type group struct {
-	topic   string // with the prefix
-	fence   *Fence // of the topic; nil: none
-	entries []Entry
-	places  []int32 // a hash table of the ids: index + 1; 0: free
+// part is timers of one topic: all of a batch, or those that one call of the script carries,
+// and their results.
+type part struct {
+	topic    string // with the prefix
+	fence    *Fence // of the topic; nil: none
+	key      *Key
+	entries  []Entry
+	places   []int32 // a hash table of the ids: index + 1; 0: free
+	load     load
+	counting bool // the call counts them
+	done     []wakebelltype.Scheduled
+	err      error // why they are not stored as the caller wants
 }
 
 // NewBatch returns a batch with room for n timers. The prefix precedes the names of
@@ -84,7 +90,7 @@ func checkedBatch(topic string, entries []Entry) (Batch, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return Batch{}, err
 	}
-	b := Batch{groups: []group{{topic: topic, entries: entries}}}
+	b := Batch{groups: []part{{topic: topic, entries: entries}}}
 	for i := range entries {
 		if err := b.groups[0].check(i); err != nil {
 			return Batch{}, fmt.Errorf("entry %d: %w", i, err)
@@ -136,7 +142,7 @@ func (b *Batch) groupOf(topic string) (int, error) {
 		}
 		b.named[topic] = n
 	}
-	b.groups = append(b.groups, group{topic: full, entries: make([]Entry, 0, room)})
+	b.groups = append(b.groups, part{topic: full, entries: make([]Entry, 0, room)})
 	return n, nil
 }
 
@@ -166,7 +172,7 @@ func (b *Batch) Topics(yield func(string) bool) {
 
 // check is the only check of a timer: of the entry by itself, and that no entry
 // before it has its id.
-func (g *group) check(i int) error {
+func (g *part) check(i int) error {
 	e := &g.entries[i]
 	fault := cmp.Or(layout.FaultOf(e.ID), e.fault())
 	if fault == "" && i > 0 && g.repeats(i) {
@@ -182,7 +188,7 @@ var seed = maphash.MakeSeed()
 
 // repeats reports whether an entry has the id of one before it. It uses a small
 // hash table, because a map would cost a tenth of a schedule.
-func (g *group) repeats(i int) bool {
+func (g *part) repeats(i int) bool {
 	if 2*(i+1) > len(g.places) {
 		g.places = make([]int32, 1<<bits.Len(uint(2*max(cap(g.entries), i+1)))) //nolint:gosec // not negative
 		for j := range i {
@@ -193,7 +199,7 @@ func (g *group) repeats(i int) bool {
 }
 
 // place puts an entry into the hash table, unless its id is there.
-func (g *group) place(i int) (taken bool) {
+func (g *part) place(i int) (taken bool) {
 	mask := uint64(len(g.places) - 1)
 	at := maphash.String(seed, g.entries[i].ID) & mask
 	for ; g.places[at] != 0; at = (at + 1) & mask {
@@ -233,24 +239,13 @@ func (e *Entry) fault() string {
 	return ""
 }
 
-// part is those timers of a topic that one call of the script carries, and their results.
-type part struct {
-	topic    string
-	fence    *Fence
-	key      *Key
-	entries  []Entry
-	load     load
-	counting bool // the call counts them
-	done     []wakebelltype.Scheduled
-	err      error // why they are not stored as the caller wants
-}
-
 // load is what a call carries.
 type load struct {
-	entries, costly, bytes int // costly are those with a key or a mark
-	keyed                  bool
-	replicas               int // that must confirm it within timeout: the most that an entry requires
-	timeout                time.Duration
+	entries, costly int32 // costly are those with a key or a mark
+	replicas        int32 // that must confirm it within timeout: the most that an entry requires
+	keyed           bool
+	timeout         time.Duration
+	bytes           int
 }
 
 // join adds what another call carries, if one call can carry both.
@@ -259,7 +254,7 @@ func (l *load) join(other *load) bool {
 	if l.entries > 0 && (entries > layout.BatchEntries || costly > layout.CostlyEntries || bytes > layout.BatchBytes) {
 		return false
 	}
-	*l = load{entries, costly, bytes, l.keyed || other.keyed, max(l.replicas, other.replicas), max(l.timeout, other.timeout)}
+	*l = load{entries, costly, max(l.replicas, other.replicas), l.keyed || other.keyed, max(l.timeout, other.timeout), bytes}
 	return true
 }
 
@@ -268,7 +263,7 @@ func (l *load) join(other *load) bool {
 func carried(entries []Entry) (n int, all load) {
 	for n = range entries {
 		e := &entries[n]
-		one := load{entries: 1, bytes: len(e.Payload), keyed: e.Key != "", replicas: e.Replicas, timeout: e.ReplicaTimeout}
+		one := load{entries: 1, bytes: len(e.Payload), keyed: e.Key != "", replicas: int32(e.Replicas), timeout: e.ReplicaTimeout}
 		if e.Key != "" || e.Once > 0 {
 			one.costly = 1
 		}
@@ -281,18 +276,21 @@ func carried(entries []Entry) (n int, all load) {
 	return len(entries), all
 }
 
-// parts divides the batch into calls of the script.
+// parts divides the batch into calls of the script. Usually one carries all of it.
 func (b *Batch) parts(key *Key) []part {
+	if len(b.groups) == 1 {
+		g := &b.groups[0]
+		if n, load := carried(g.entries); n > 0 && n == len(g.entries) {
+			g.key, g.load, g.done, g.err = key, load, nil, nil
+			return b.groups
+		}
+	}
 	parts := make([]part, 0, len(b.groups))
 	for i := range b.groups {
 		g := &b.groups[i]
 		for first := 0; first < len(g.entries); {
 			n, load := carried(g.entries[first:])
-			p := part{topic: g.topic, fence: g.fence, entries: g.entries[first : first+n], load: load}
-			if key != nil {
-				p.key = key.after(first)
-			}
-			parts = append(parts, p)
+			parts = append(parts, part{topic: g.topic, fence: g.fence, key: key.after(first), entries: g.entries[first : first+n], load: load})
 			first += n
 		}
 	}

@@ -31,7 +31,7 @@ func (b *Batch) Divided(place func(i int, topic string, e *Entry) string) Batch 
 		at, known := divided.named[topic]
 		if !known {
 			at = len(divided.groups)
-			divided.groups, divided.named[topic] = append(divided.groups, group{topic: topic}), at
+			divided.groups, divided.named[topic] = append(divided.groups, part{topic: topic}), at
 		}
 		to := &divided.groups[at]
 		to.entries = append(to.entries, *e)

@@ -171,8 +171,8 @@ func (s *Timers) answered(ctx context.Context, p *part, reply string, confirmed 
 		return s.callRest(ctx, p, reply)
 	}
 	out, err := readScheduled(p.entries, reply, confirmed)
-	if err == nil && confirmed < p.load.replicas {
-		err = &wakebelltype.ReplicasError{Want: p.load.replicas, Got: confirmed, Waited: p.load.timeout}
+	if err == nil && confirmed < int(p.load.replicas) {
+		err = &wakebelltype.ReplicasError{Want: int(p.load.replicas), Got: confirmed, Waited: p.load.timeout}
 	}
 	return out, err
 }

@@ -145,7 +145,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	big := Entry{Payload: make([]byte, layout.BatchBytes)}
 	fits := func(entries []Entry) int {
 		n, of := carried(entries)
-		require.Equal(t, n, of.entries)
+		require.EqualValues(t, n, of.entries)
 		return n
 	}
 	require.Equal(t, 500, fits(make([]Entry, 700)))

@@ -297,7 +297,7 @@ func TestTopicsShareFlights(t *testing.T) {
 		busy := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
 		const topics = 10
-		large := f.on(f.topic + " large").schedulesOf(t.Context(), 3*layout.BatchEntries, layout.BatchEntries-topics)
+		large := f.on(f.topic+" large").schedulesOf(t.Context(), 3*layout.BatchEntries, layout.BatchEntries-topics)
 		synctest.Wait()
 		var small []<-chan scheduling
 		for i := range topics {

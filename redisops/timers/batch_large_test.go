@@ -96,7 +96,7 @@ func TestLargeBatchInFullRedis(t *testing.T) {
 	f.has(t, first)
 }
 
-// TestLargeBatchIsOneScript checks that a batch, whatever it replaces, needs no right but those
+// TestLargeBatchIsOneScript checks that a batch needs no right but those
 // of the script.
 func TestLargeBatchIsOneScript(t *testing.T) {
 	t.Parallel()

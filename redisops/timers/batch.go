@@ -55,7 +55,7 @@ type Entry struct {
 }
 
 // Batch is timers of one or several topics, which Add has checked; [Timers.Write]
-// stores them.
+// stores them, and keeps their results there meanwhile: one call at a time may write it.
 type Batch struct {
 	prefix string
 	room   int

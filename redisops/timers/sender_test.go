@@ -320,6 +320,7 @@ func TestTopicsShareFlights(t *testing.T) {
 		for range cap(large) {
 			require.NoError(t, (<-large).err)
 		}
+		synctest.Wait() // the last call is over
 		require.Zero(t, f.sender.servers[""].inFlight)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.Of(f.topic+" given up").Timeline).Val())
 	})

@@ -2,7 +2,6 @@ package wakebell
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/argument"
@@ -12,7 +11,6 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/shards"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -75,48 +73,6 @@ func (c *Client) Connection() *connection.Connection {
 		return nil
 	}
 	return c.conn
-}
-
-// Schedule stores drafts of one or several topics, and returns the results in
-// the same order. It checks all drafts before it writes the first; an error names
-// the draft by its index.
-//
-// Up to 500 drafts and 1 MiB of one topic are stored in one atomic round trip,
-// larger batches in several. After an error, part of a larger batch may be
-// stored; repeat the same call to store the rest. With ErrTooFewReplicas all
-// drafts are stored, and the results are valid.
-func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	if c != nil && c.store != nil && !c.on.Edge.Plain(ctx) {
-		return c.send(ctx, nil, drafts)
-	}
-	b, err := c.batch(drafts)
-	var divided timers.Batch
-	if err == nil {
-		divided, err = c.store.Divided(ctx, b)
-	}
-	if err != nil {
-		return nil, err
-	}
-	done, err := c.store.Timers().Write(ctx, nil, divided)
-	return c.store.Refused(ctx, b, done, err)
-}
-
-// batch encodes and checks drafts, which are all that Client.Schedule may write.
-func (c *Client) batch(drafts []Draft) (b timers.Batch, err error) {
-	if c == nil || c.store == nil {
-		return b, errNoClient
-	}
-	b = timers.NewBatch(c.on.Prefix, len(drafts))
-	for i := range drafts {
-		entry, err := drafts[i].entry(c.on.PayloadLimit)
-		if err == nil {
-			err = b.Add(drafts[i].topic, &entry)
-		}
-		if err != nil {
-			return timers.Batch{}, fmt.Errorf("timer %d: %w", i, err)
-		}
-	}
-	return b, nil
 }
 
 var errNoClient = argument.Invalid("client", "nil or zero; use NewClient")

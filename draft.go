@@ -1,6 +1,8 @@
 package wakebell
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -49,8 +51,8 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 	if d.err != nil {
 		return timers.Entry{}, d.err
 	}
-	d.env.CorrelationID = d.env.CorrelationOr(d.id)
-	payload, err := envelope.Encode(d.env)
+	d.env.CorrelationID = cmp.Or(d.env.CorrelationID, d.id)
+	payload, err := d.env.AppendTo(nil)
 	if err != nil {
 		return timers.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -62,6 +64,43 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 		Key: d.key, Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
 		Replicas: d.replicas, ReplicaTimeout: d.replicaTimeout,
 	}, nil
+}
+
+// Schedule stores drafts of one or several topics, and returns the results in
+// the same order. It checks all drafts before it writes the first; an error names
+// the draft by its index.
+//
+// Up to 500 drafts and 1 MiB of one topic are stored in one atomic round trip,
+// larger batches in several. After an error, part of a larger batch may be
+// stored; repeat the same call to store the rest. With ErrTooFewReplicas all
+// drafts are stored, and the results are valid.
+func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
+	if c != nil && c.store != nil && !c.on.Edge.Plain(ctx) {
+		return c.send(ctx, nil, drafts)
+	}
+	b, err := c.batch(drafts)
+	if err != nil {
+		return nil, err
+	}
+	return c.store.Write(ctx, nil, b)
+}
+
+// batch encodes and checks drafts, which are all that Client.Schedule may write.
+func (c *Client) batch(drafts []Draft) (b timers.Batch, err error) {
+	if c == nil || c.store == nil {
+		return b, errNoClient
+	}
+	b = timers.NewBatch(c.on.Prefix, len(drafts))
+	for i := range drafts {
+		entry, err := drafts[i].entry(c.on.PayloadLimit)
+		if err == nil {
+			err = b.Add(drafts[i].topic, &entry)
+		}
+		if err != nil {
+			return timers.Batch{}, fmt.Errorf("timer %d: %w", i, err)
+		}
+	}
+	return b, nil
 }
 
 // ScheduleOption sets when and how a timer is scheduled. Schedule returns

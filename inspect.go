@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,7 @@ func infoOf(topic string, t timers.Timer) Info {
 func content(payload []byte, id string) Content {
 	env, _ := envelope.Decode(payload)
 	return Content{
-		CorrelationID: env.CorrelationOr(id),
+		CorrelationID: cmp.Or(env.CorrelationID, id),
 		ContentType:   env.ContentType,
 		ReplyTo:       env.ReplyTo,
 		Headers:       slices.Clip(Headers(env.Headers)),

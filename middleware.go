@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -292,7 +293,7 @@ func meta(d *poller.Delivery, env envelope.Envelope) Meta {
 		Delivered:     d.Claimed,
 		Attempt:       d.Claims,
 		Failures:      d.Failures,
-		CorrelationID: env.CorrelationOr(d.ID),
+		CorrelationID: cmp.Or(env.CorrelationID, d.ID),
 		ContentType:   env.ContentType,
 		ReplyTo:       env.ReplyTo,
 		Headers:       env.Headers,

@@ -31,15 +31,20 @@ func RetryFor(d time.Duration) Retry {
 	}
 }
 
+// End returns until when a call that began at an instant may take, retries included.
+func (r Retry) End(ctx context.Context, began time.Time) time.Time {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return began.Add(r.Otherwise)
+	}
+	if most := began.Add(r.Most); r.Most > 0 && most.Before(end) {
+		return most
+	}
+	return end
+}
+
 // Budget returns how long a call that begins now may take, retries included.
 func (r Retry) Budget(ctx context.Context) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return r.Otherwise
-	}
-	left := time.Until(deadline)
-	if r.Most > 0 {
-		left = min(left, r.Most)
-	}
-	return left
+	now := time.Now()
+	return r.End(ctx, now).Sub(now)
 }

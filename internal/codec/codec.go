@@ -36,7 +36,6 @@ import (
 	"encoding"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 
 	"google.golang.org/protobuf/proto"
@@ -64,44 +63,6 @@ type Codec[T any] struct{ plan plan }
 // For returns the codec of T. Call it once per type, not per value.
 func For[T any]() Codec[T] {
 	return Codec[T]{plan: planFor(reflect.TypeFor[T]())}
-}
-
-// Encode returns the body of v and its content type, empty for none. The body
-// of a []byte is v itself, not a copy. Errors wrap ErrBody.
-func (c Codec[T]) Encode(v T) (body []byte, contentType string, err error) {
-	body, contentType, err = c.plan.encode(reflect.ValueOf(&v).Elem())
-	if err != nil {
-		return nil, "", fmt.Errorf("%w: encode %s: %w", ErrBody, c.plan.whole, err)
-	}
-	return body, contentType, nil
-}
-
-// Decode returns the value of a body with the given content type, empty for
-// none. Parameters (; charset=utf-8) are ignored. By T:
-//
-//   - []byte: body itself, not a copy, for every content type
-//   - string: text/plain and any other text; application/json that is a
-//     string; without a content type a JSON string, else the body if it is UTF-8
-//   - any: as the peer decodes. text/plain is a string, application/json is
-//     decoded by encoding/json; without a content type it is JSON if it is valid,
-//     else []byte, and nil if it is empty
-//   - proto.Message: application/x-protobuf; application/json by protojson;
-//     without a content type a JSON object by protojson, else protobuf. An
-//     empty body is an empty message, never nil
-//   - json.RawMessage: any JSON, a copy
-//   - anything else: application/json, or JSON without a content type
-//
-// An empty body without a content type is Python's None or its b"": a nil
-// pointer or RawMessage, an empty string, struct{}{}, and an error for types
-// that have no such value. Errors wrap ErrBody and say what was expected and
-// what was found.
-func (c Codec[T]) Decode(body []byte, contentType string) (T, error) {
-	var v T
-	if err := c.plan.decode(reflect.ValueOf(&v).Elem(), body, contentType); err != nil {
-		var zero T
-		return zero, fmt.Errorf("%w: decode %s: %w", ErrBody, c.plan.whole, err)
-	}
-	return v, nil
 }
 
 // PayloadType returns the content type with which Decode reads a body that travels

@@ -41,6 +41,34 @@ func mediaOf(contentType string) media {
 	}
 }
 
+// Decode returns the value of a body with the given content type, empty for
+// none. Parameters (; charset=utf-8) are ignored. By T:
+//
+//   - []byte: body itself, not a copy, for every content type
+//   - string: text/plain and any other text; application/json that is a
+//     string; without a content type a JSON string, else the body if it is UTF-8
+//   - any: as the peer decodes. text/plain is a string, application/json is
+//     decoded by encoding/json; without a content type it is JSON if it is valid,
+//     else []byte, and nil if it is empty
+//   - proto.Message: application/x-protobuf; application/json by protojson;
+//     without a content type a JSON object by protojson, else protobuf. An
+//     empty body is an empty message, never nil
+//   - json.RawMessage: any JSON, a copy
+//   - anything else: application/json, or JSON without a content type
+//
+// An empty body without a content type is Python's None or its b"": a nil
+// pointer or RawMessage, an empty string, struct{}{}, and an error for types
+// that have no such value. Errors wrap ErrBody and say what was expected and
+// what was found.
+func (c Codec[T]) Decode(body []byte, contentType string) (T, error) {
+	var v T
+	if err := c.plan.decode(reflect.ValueOf(&v).Elem(), body, contentType); err != nil {
+		var zero T
+		return zero, fmt.Errorf("%w: decode %s: %w", ErrBody, c.plan.whole, err)
+	}
+	return v, nil
+}
+
 // decode fills v, a settable zero value of the plan's type.
 func (p plan) decode(v reflect.Value, body []byte, contentType string) error {
 	found := mediaOf(contentType)

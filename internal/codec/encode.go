@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strconv"
@@ -18,6 +19,16 @@ var (
 	errNotFinite = errors.New("NaN and the infinities cannot be written as JSON")
 	errNotJSON   = errors.New("the raw message is not JSON")
 )
+
+// Encode returns the body of v and its content type, empty for none. The body
+// of a []byte is v itself, not a copy. Errors wrap ErrBody.
+func (c Codec[T]) Encode(v T) (body []byte, contentType string, err error) {
+	body, contentType, err = c.plan.encode(reflect.ValueOf(&v).Elem())
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: encode %s: %w", ErrBody, c.plan.whole, err)
+	}
+	return body, contentType, nil
+}
 
 // encode writes v, an addressable value of the plan's type.
 func (p plan) encode(v reflect.Value) (body []byte, contentType string, err error) {

@@ -144,3 +144,33 @@ func stringSpan(s string, n int) int {
 	}
 	return len(s)
 }
+
+// collector builds an Envelope from the headers of a payload.
+type collector struct {
+	envelope Envelope
+	user     headerSet
+}
+
+// add adds the next header. remaining is the number of headers left, this one
+// included; it sizes the list of user headers when the first one is added.
+func (c *collector) add(key, value string, remaining int) {
+	switch key {
+	case HeaderCorrelationID:
+		c.envelope.CorrelationID = value
+	case HeaderContentType:
+		c.envelope.ContentType = value
+	case HeaderReplyTo:
+		c.envelope.ReplyTo = value
+	default:
+		if c.user.list == nil {
+			c.user.list = make([]Header, 0, remaining)
+		}
+		c.user = c.user.with(key, value)
+	}
+}
+
+func (c *collector) done(body []byte) Envelope {
+	c.envelope.Headers = c.user.list
+	c.envelope.Body = body
+	return c.envelope
+}

@@ -25,12 +25,9 @@
 package envelope
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 
-	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -84,84 +81,4 @@ type Envelope struct {
 	Headers []Header
 
 	Body []byte
-}
-
-// CorrelationOr returns the correlation id, or the timer's id if there is none,
-// as the peer does. A caller that schedules a timer sets CorrelationID to the
-// result before it encodes.
-func (e Envelope) CorrelationOr(timerID string) string {
-	if e.CorrelationID != "" {
-		return e.CorrelationID
-	}
-	return timerID
-}
-
-// Encode returns the bytes of an envelope in a new slice, with one allocation
-// (more for over 16 headers). Its errors wrap ErrTooLarge: a key or a value
-// over MaxHeaderBytes, more than MaxHeaders headers, or over MaxBytes in all.
-//
-// The headers are written in this order: correlation id, content type, reply-to,
-// each if not empty, then the user headers. A user header with one of those names
-// replaces the value of the field in its place. If the field is empty, it is
-// written at its place among the user headers.
-func Encode(e Envelope) ([]byte, error) {
-	return e.AppendTo(nil)
-}
-
-// AppendTo appends the bytes of the envelope to dst, which grows at most once.
-// After an error it returns dst unchanged. See Encode.
-func (e Envelope) AppendTo(dst []byte) ([]byte, error) {
-	var buf [scanLimit]Header
-	headers := headerSet{list: buf[:0]}
-	headers = headers.withField(HeaderCorrelationID, e.CorrelationID)
-	headers = headers.withField(HeaderContentType, e.ContentType)
-	headers = headers.withField(HeaderReplyTo, e.ReplyTo)
-	for _, h := range e.Headers {
-		headers = headers.with(h.Key, h.Value)
-	}
-
-	dataStart, err := measure(headers.list, len(e.Body))
-	if err != nil {
-		return dst, err
-	}
-
-	if size := int(dataStart) + len(e.Body); cap(dst)-len(dst) < size {
-		dst = append(make([]byte, 0, len(dst)+size), dst...)
-	}
-	dst = append(dst, magic...)
-	dst = binary.BigEndian.AppendUint16(dst, version)
-	dst = binary.BigEndian.AppendUint32(dst, uint32(fixedBytes))
-	dst = binary.BigEndian.AppendUint32(dst, dataStart)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(len(headers.list)))
-	for _, h := range headers.list {
-		dst = binary.BigEndian.AppendUint16(dst, uint16(len(h.Key)))
-		dst = append(dst, h.Key...)
-		dst = binary.BigEndian.AppendUint16(dst, uint16(len(h.Value)))
-		dst = append(dst, h.Value...)
-	}
-	return append(dst, e.Body...), nil
-}
-
-// measure checks all bounds and returns the offset of the body.
-func measure(headers []Header, body int) (dataStart uint32, err error) {
-	if len(headers) > MaxHeaders {
-		return 0, fmt.Errorf("%w: %d headers, at most %d are possible", ErrTooLarge, len(headers), MaxHeaders)
-	}
-	size := uint64(fixedBytes + countBytes)
-	for _, h := range headers {
-		if len(h.Key) > MaxHeaderBytes {
-			return 0, fmt.Errorf("%w: the key of header %q has %d bytes, at most %d are possible",
-				ErrTooLarge, text.Clip(h.Key, shownKey), len(h.Key), MaxHeaderBytes)
-		}
-		if len(h.Value) > MaxHeaderBytes {
-			return 0, fmt.Errorf("%w: the value of header %q has %d bytes, at most %d are possible",
-				ErrTooLarge, text.Clip(h.Key, shownKey), len(h.Value), MaxHeaderBytes)
-		}
-		size += uint64(4 + len(h.Key) + len(h.Value))
-	}
-	if total := size + uint64(body); total > min(MaxBytes, math.MaxInt) {
-		return 0, fmt.Errorf("%w: %d bytes of headers and %d of body, at most %d in all are possible",
-			ErrTooLarge, size, body, min(MaxBytes, math.MaxInt))
-	}
-	return uint32(size), nil
 }

@@ -1,6 +1,7 @@
 package envelope_test
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"os"
@@ -82,7 +83,7 @@ func TestGoldenDecode(t *testing.T) {
 			if timerID == "" {
 				timerID = "T" // the id that the file's reading cases use
 			}
-			require.Equal(t, c.CorrelationID, e.CorrelationOr(timerID))
+			require.Equal(t, c.CorrelationID, cmp.Or(e.CorrelationID, timerID))
 			require.Equal(t, c.ParsedHeaders[envelope.HeaderCorrelationID], e.CorrelationID)
 			require.Equal(t, c.ParsedHeaders[envelope.HeaderReplyTo], e.ReplyTo)
 			require.Equal(t, c.ParsedHeaders[envelope.HeaderContentType], e.ContentType)

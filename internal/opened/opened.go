@@ -65,8 +65,8 @@ type Options struct {
 // zero value changes nothing.
 type Switches struct {
 	// NoCoalescing sends every schedule in a call of its own, and every script without
-	// those of other topics. NoPayloadsApart sends payloads with the script that stores
-	// them, and reads them with the exchange that claims them.
+	// those of other topics. NoPayloadsApart reads payloads with the exchange that claims
+	// them.
 	NoCoalescing, NoPayloadsApart bool
 
 	// ScheduleWindow is for how long a schedule waits for others of its topic, up to

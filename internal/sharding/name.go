@@ -8,12 +8,12 @@ import (
 // MaxShards is the largest number of shards of a topic.
 const MaxShards = 256
 
-// separator stands between the name of a topic, the number of its shards, and a shard.
-const separator = "~"
+// Separator stands between the name of a topic, the number of its shards, and a shard.
+const Separator = "~"
 
 // MaxSuffix is the length that the name of a shard has beyond that of its topic, in
 // bytes.
-const MaxSuffix = len(separator+"256"+separator) + len("255")
+const MaxSuffix = len(Separator+"256"+Separator) + len("255")
 
 // Name returns the physical name of shard k of n of a topic. Of a topic with one shard
 // it is the topic.
@@ -33,7 +33,7 @@ func Names(topic string, n int) []string {
 	return names
 }
 
-func suffix(n, k int) string { return separator + strconv.Itoa(n) + separator + strconv.Itoa(k) }
+func suffix(n, k int) string { return Separator + strconv.Itoa(n) + Separator + strconv.Itoa(k) }
 
 // Split is the inverse of Name: it returns the topic, and the shard of a physical name. A
 // name that is not one of a shard is that of a topic with one shard.
@@ -58,19 +58,16 @@ func Topic(name string) string {
 // Reserved reports whether a name has the form of a physical name of a shard. A topic of
 // users must not have it.
 func Reserved(name string) bool {
-	if !strings.Contains(name, separator) {
-		return false
-	}
 	_, n, _ := Split(name)
 	return n > 1
 }
 
 func cutLast(name string) (before, after string, ok bool) {
-	i := strings.LastIndex(name, separator)
+	i := strings.LastIndex(name, Separator)
 	if i < 0 {
 		return "", "", false
 	}
-	return name[:i], name[i+len(separator):], true
+	return name[:i], name[i+len(Separator):], true
 }
 
 // number reads a number as Name writes it; -1: it is not one.

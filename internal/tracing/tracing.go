@@ -60,11 +60,10 @@ var unset = func() trace.TracerProvider {
 }()
 
 // tracer returns the tracer in force; nil if nothing is recorded.
-func (t *Tracer) tracer() (of trace.Tracer) {
+func (t *Tracer) tracer() trace.Tracer {
 	if t == nil {
 		return nil
 	}
-	defer safe("a tracer provider")
 	provider := t.cfg.Provider
 	if provider == nil {
 		provider = otel.GetTracerProvider()
@@ -72,11 +71,17 @@ func (t *Tracer) tracer() (of trace.Tracer) {
 	if known := t.current.Load(); known != nil && known.provider == provider {
 		return known.tracer
 	}
+	return t.of(provider)
+}
+
+// of returns the tracer of a provider, and stores it.
+func (t *Tracer) of(provider trace.TracerProvider) (of trace.Tracer) {
+	defer safe("a tracer provider")
 	found := &tracerOf{provider: provider}
 	if _, off := provider.(noop.TracerProvider); !off && provider != unset {
 		found.tracer = provider.Tracer(scope)
 	}
-	if reflect.TypeOf(provider).Comparable() {
+	if reflect.ValueOf(provider).Comparable() {
 		t.current.Store(found)
 	}
 	return found.tracer

@@ -112,14 +112,15 @@ func (d *doctor) withoutPayload(ctx context.Context, all []*topicExam, limit int
 				}
 				left = append(left, b)
 				calls = append(calls, scripts.Call{
-					Keys: []string{all[i].keys.Timeline, all[i].keys.Payloads}, Args: []any{cursor, min(barePage, limit-b.examined)},
+					Script: bareScript,
+					Keys:   []string{all[i].keys.Timeline, all[i].keys.Payloads}, Args: []any{cursor, min(barePage, limit-b.examined)},
 				})
 			}
 		}
 		if len(left) == 0 {
 			return bares
 		}
-		replies, errs := d.RunMany(ctx, bareScript, calls)
+		replies, errs := d.RunMany(ctx, calls)
 		for i, b := range left {
 			b.err = b.add(replies[i], errs[i])
 		}

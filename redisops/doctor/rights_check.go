@@ -224,9 +224,9 @@ func (d *doctor) runCommands(ctx context.Context, tries []try) (said, errs []err
 			for _, arg := range t.rest {
 				args = append(args, arg)
 			}
-			calls[i] = scripts.Call{Keys: []string{t.key}, Args: args}
+			calls[i] = scripts.Call{Script: tryScript, Keys: []string{t.key}, Args: args}
 		}
-		replies, failed := d.RunMany(ctx, tryScript, calls)
+		replies, failed := d.RunMany(ctx, calls)
 		for i := range part {
 			text, err := scripts.AsText(replies[i], failed[i])
 			if err == nil && text != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -23,12 +24,12 @@ func CheckCount(topic string, n int) error {
 	case n > 1 && len(topic)+sharding.MaxSuffix > wakebelltype.MaxName:
 		return fmt.Errorf("%w: topic: %d bytes, at most %d with shards", wakebelltype.ErrInvalid, len(topic), wakebelltype.MaxName-sharding.MaxSuffix)
 	}
-	return check(topic)
+	return layout.CheckLogical(topic)
 }
 
 // Layout returns the layout of a topic as it is stored now.
 func (s *Store) Layout(ctx context.Context, topic string) (sharding.Layout, error) {
-	if err := check(topic); err != nil {
+	if err := layout.CheckLogical(topic); err != nil {
 		return sharding.Layout{}, err
 	}
 	l, _, err := s.layouts.Stored(ctx, topic)

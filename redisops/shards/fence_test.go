@@ -174,9 +174,7 @@ func TestBatchIsDividedAgainByNextLayout(t *testing.T) {
 	require.NoError(t, err)
 	s, b := stopped(), timers.NewBatch("", 1)
 	require.NoError(t, b.Add(f.topic, &timers.Entry{ID: "t004", At: hour}))
-	divided, err := s.Divided(t.Context(), b)
-	require.NoError(t, err)
-	_, err = s.timers.Write(t.Context(), nil, divided)
+	_, err = s.Write(t.Context(), nil, b)
 	require.NoError(t, err)
 	require.Len(t, f.in(t, l.Names(f.topic)), 10)
 }

@@ -194,16 +194,18 @@ func TestConcurrentRepetitionsTakeEffectOnce(t *testing.T) {
 	stages := f.changes()
 	for round := range rounds {
 		entries, ids := withKeys(9, round%2 == 0)
-		batch := timers.NewBatch("", len(entries))
-		for i := range entries {
-			e := entries[i]
-			e.Policy = wakebelltype.PolicyReplace
-			require.NoError(t, batch.Add(f.topic, &e))
+		var batches [processes]timers.Batch
+		for i := range batches {
+			batches[i] = timers.NewBatch("", len(entries))
+			for _, e := range entries {
+				e.Policy = wakebelltype.PolicyReplace
+				require.NoError(t, batches[i].Add(f.topic, &e))
+			}
 		}
 		write, cancel := timers.NewKey("owner", fmt.Sprintf("write %d", round), nil), timers.NewKey("owner", fmt.Sprintf("cancel %d", round), nil)
 		var wrote [processes][]wakebelltype.Scheduled
 		f.together(t, processes, stages[(2*round)%len(stages)], func(ctx context.Context, i int, s *Store) (err error) {
-			wrote[i], err = s.Write(ctx, write, batch)
+			wrote[i], err = s.Write(ctx, write, batches[i])
 			return err
 		})
 		var found [processes][]wakebelltype.Presence

@@ -49,9 +49,10 @@ func TestTimerThatHasMovedAheadOfItsKeyIsWrittenWhereItIs(t *testing.T) {
 	l := f.startMoving(t, 2)
 	name := l.Shard(f.topic, "b", "x")
 	batch := timers.NewBatch("", 1)
-	require.NoError(t, batch.Add(name, &timers.Entry{ID: "b", Key: "x", At: hour}))
-	batch.Fence(func(string) *timers.Fence { return fenceOf(l) })
-	_, err := f.timers.Write(t.Context(), nil, batch)
+	require.NoError(t, batch.Add(f.topic, &timers.Entry{ID: "b", Key: "x", At: hour}))
+	there := batch.Divided(func(int, string, *timers.Entry) string { return name })
+	require.NoError(t, there.Fence(func(string) (*timers.Fence, error) { return fenceOf(l), nil }))
+	_, err := f.timers.Write(t.Context(), nil, there)
 	require.NoError(t, err)
 
 	again := f.schedule(t, timers.Entry{ID: "b", Key: "x", At: hour.Add(time.Second)}, timers.Entry{ID: "c", Key: "x", At: hour})

@@ -3,7 +3,6 @@ package shards
 import (
 	"context"
 	"embed"
-	"fmt"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 //go:embed lua/*.lua
@@ -61,20 +59,9 @@ func (s *Store) Timers() *timers.Timers { return s.timers }
 // Map returns the layouts of topics.
 func (s *Store) Map() *Map { return s.layouts }
 
-// check checks the name of a topic, which must not be one of a shard.
-func check(topic string) error {
-	if err := layout.CheckTopic(topic); err != nil {
-		return err
-	}
-	if sharding.Reserved(topic) {
-		return fmt.Errorf("%w: topic: %q has the form of a shard, topic~shards~number; a topic must not end so", wakebelltype.ErrInvalid, topic)
-	}
-	return nil
-}
-
 // layout returns the layout of a topic that is not one of a shard.
 func (s *Store) layout(ctx context.Context, topic string) (sharding.Layout, error) {
-	if err := check(topic); err != nil {
+	if err := layout.CheckLogical(topic); err != nil {
 		return sharding.Layout{}, err
 	}
 	return s.layouts.Of(ctx, topic)

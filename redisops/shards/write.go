@@ -22,28 +22,21 @@ func (s *Store) Schedule(ctx context.Context, topic string, entries ...timers.En
 }
 
 // Write stores the timers of a batch; see [timers.Timers.Write]. The shards of a topic
-// are written at once, so after an error each of them may have its part or not.
-func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) ([]wakebelltype.Scheduled, error) {
-	return s.writeAgain(ctx, key, b, nil)
-}
-
-// Refused returns the results of a batch, which Divided has divided, after done and err of
-// [timers.Timers.Write]: it stores what a fence has refused.
-func (s *Store) Refused(ctx context.Context, b timers.Batch, done []wakebelltype.Scheduled, err error) ([]wakebelltype.Scheduled, error) {
-	if !errors.Is(err, scripts.ErrStaleLayout) {
-		return done, err
-	}
-	if err := s.agreeAll(ctx, b); err != nil {
-		return nil, err
-	}
-	return s.writeAgain(ctx, nil, b, done)
-}
-
-// writeAgain stores those timers of a batch that have no result yet, with the layouts of
-// their topics, until none is refused.
-func (s *Store) writeAgain(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) (all []wakebelltype.Scheduled, err error) {
+// are written at once, so after an error each of them may have its part or not. Timers that
+// a fence refuses are stored with the layouts that their topics have by then.
+func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) (done []wakebelltype.Scheduled, err error) {
 	for range maxRefusals {
-		done, err = s.writeRouted(ctx, key, b, done)
+		var divided timers.Batch
+		divided, done, err = s.divided(ctx, key, b, done)
+		switch {
+		case err != nil:
+		case done == nil:
+			done, err = s.timers.Write(ctx, key, divided)
+		default:
+			var stored []wakebelltype.Scheduled
+			stored, err = s.timers.Write(ctx, key, divided)
+			done = filled(done, stored, err)
+		}
 		if !errors.Is(err, scripts.ErrStaleLayout) {
 			return done, err
 		}
@@ -54,37 +47,18 @@ func (s *Store) writeAgain(ctx context.Context, key *timers.Key, b timers.Batch,
 	return nil, err
 }
 
-// writeRouted stores those timers of a batch that have no result yet. After an error that
-// wraps [scripts.ErrStaleLayout] those that were refused still have none.
-func (s *Store) writeRouted(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) ([]wakebelltype.Scheduled, error) {
-	divided, done, err := s.divided(ctx, key, b, done)
-	if err != nil {
-		return done, err
-	}
-	stored, err := s.timers.Write(ctx, key, divided)
-	if done == nil || len(stored) == 0 && err != nil {
-		return stored, err
+// filled adds the results of those timers of a batch that had none to those of the others;
+// nil after an error without results.
+func filled(done, stored []wakebelltype.Scheduled, err error) []wakebelltype.Scheduled {
+	if len(stored) == 0 && err != nil {
+		return nil
 	}
 	for i := range done {
 		if done[i].ID == "" {
 			done[i], stored = stored[0], stored[1:]
 		}
 	}
-	return done, err
-}
-
-// Divided returns a batch with the physical topics of its timers, for
-// [timers.Timers.Write].
-func (s *Store) Divided(ctx context.Context, b timers.Batch) (divided timers.Batch, err error) {
-	for range maxRefusals {
-		if divided, _, err = s.divided(ctx, nil, b, nil); !errors.Is(err, scripts.ErrStaleLayout) {
-			return divided, err
-		}
-		if err := s.agreeAll(ctx, b); err != nil {
-			return divided, err
-		}
-	}
-	return divided, err
+	return done
 }
 
 // agreeAll reads the layouts of the topics of a batch again.
@@ -104,12 +78,16 @@ type routing struct {
 	moves  bool                       // timers of one of them move
 }
 
-// routing reads the layouts of the topics of a batch.
-func (s *Store) routing(ctx context.Context, b timers.Batch) (r routing, err error) {
-	for topic := range b.Topics {
-		l, err := s.layout(ctx, topic)
-		if err != nil {
-			return r, err
+// routing reads the layouts of the topics of a batch, and sets their fences.
+func (s *Store) routing(ctx context.Context, b *timers.Batch) (r routing, err error) {
+	now, err := s.layouts.get(ctx, Fresh)
+	if err != nil {
+		return r, err
+	}
+	return r, b.Fence(func(topic string) (*timers.Fence, error) {
+		l, known := now.topics[topic]
+		if !known {
+			return plainFence, nil
 		}
 		if l.ID != "" {
 			if r.fences == nil {
@@ -124,8 +102,8 @@ func (s *Store) routing(ctx context.Context, b timers.Batch) (r routing, err err
 			r.placed[topic] = l
 			r.moves = r.moves || l.Moves()
 		}
-	}
-	return r, nil
+		return fenceOf(l), now.broken[topic]
+	})
 }
 
 // fenceOf returns the fence of calls that are routed with a layout.
@@ -142,7 +120,7 @@ var plainFence = &timers.Fence{}
 // [timers.Timers.Write], without the timers that have a result, and the results. With an
 // idempotency key it first looks for those of the call that were stored elsewhere.
 func (s *Store) divided(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) (timers.Batch, []wakebelltype.Scheduled, error) {
-	r, err := s.routing(ctx, b)
+	r, err := s.routing(ctx, &b)
 	if err != nil {
 		return timers.Batch{}, done, err
 	}
@@ -159,7 +137,6 @@ func (s *Store) divided(ctx context.Context, key *timers.Key, b timers.Batch, do
 		}
 	}
 	if r.placed == nil && done == nil {
-		b.Fence(func(topic string) *timers.Fence { return fenceOf(r.fences[topic]) })
 		return b, nil, nil
 	}
 	divided, err := s.placed(ctx, b, done, r, routes)
@@ -186,12 +163,12 @@ func (s *Store) placed(ctx context.Context, b timers.Batch, done []wakebelltype.
 		}
 		return l.Shard(topic, e.ID, e.Key)
 	})
-	divided.Fence(func(name string) *timers.Fence {
+	_ = divided.Fence(func(name string) (*timers.Fence, error) { // it has none
 		f := fenceOf(r.fences[sharding.Topic(name)])
 		if _, pinned := routes.fields[name]; pinned {
 			f = &timers.Fence{Layout: f.Layout, Pins: routes.call}
 		}
-		return f
+		return f, nil
 	})
 	if len(routes.fields) > 0 {
 		divided.After(func(ctx context.Context) { s.unpin(ctx, routes) })

@@ -56,12 +56,15 @@ func TestCallCarriesFewCostlyEntries(t *testing.T) {
 			for i := range all {
 				all[i] = test.of
 				all[i].ID = fmt.Sprint(i)
-				waiting[i] = &waiter{entries: all[i : i+1]}
+				p := &part{entries: all[i : i+1]}
+				_, p.load = carried(p.entries)
+				waiting[i] = &waiter{part: p}
 			}
-			require.Equal(t, test.most, fitting(all))
-			taken, rest := takeBatch(waiting)
-			require.Len(t, taken, test.most)
-			require.Len(t, rest, 1)
+			n, _ := carried(all)
+			require.Equal(t, test.most, n)
+			l := line{waiting: waiting}
+			require.Len(t, l.take(&flight{}), test.most)
+			require.Len(t, l.waiting, 1)
 		})
 	}
 }

@@ -111,3 +111,19 @@ func (s *Timers) CheckSlots(topic string) error {
 	}
 	return nil
 }
+
+// ShardOf returns the address of the server that has a key, as of the last Check.
+func (s *Timers) ShardOf(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.shards) == 0 {
+		return ""
+	}
+	slot := layout.SlotOf(key)
+	for _, shard := range s.shards {
+		if shard.Start <= slot && slot <= shard.End && len(shard.Nodes) > 0 {
+			return shard.Nodes[0].Addr
+		}
+	}
+	return ""
+}

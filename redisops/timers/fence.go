@@ -2,6 +2,7 @@ package timers
 
 import (
 	"context"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,16 +52,6 @@ func (s *Timers) needed(f *Fence) *Fence {
 	return f
 }
 
-// callUnfenced repeats a schedule that was denied, without the fence.
-func (s *Timers) callUnfenced(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	out, err := s.call(ctx, topic, nil, key, entries, hasKeys(entries))
-	if !scripts.IsDenied(err) {
-		s.unfenced.Store(true)
-		s.uncounted.Store(false) // the next call finds out whether that right is missing, too
-	}
-	return out, err
-}
-
 // OrUnfenced makes a call of several topics; see orUnfenced.
 func (s *Timers) OrUnfenced(fences []*Fence, call func(fenced bool) error) error {
 	strictest := &Fence{}
@@ -98,4 +89,55 @@ func (f *Fence) Guards(k Keyspace, topic string) []scripts.Guard {
 		guards = append(guards, scripts.Guard{Code: 'p', Key: of.Pins(), Want: f.Pins})
 	}
 	return guards
+}
+
+// codeHasKey is the code in lua/schedule.lua of the error that a batch without keys has
+// the id of a timer that has one.
+const codeHasKey = "WAKEBELLORDER"
+
+// callOtherwise calls the script again after Redis has refused it: with the keys in which
+// the order is stored if the id of a stored timer has a key, or without what the user has
+// no right to. If that is not the reason, it returns err.
+func (s *Timers) callOtherwise(ctx context.Context, p *part, err error) ([]wakebelltype.Scheduled, error) {
+	again := *p
+	switch {
+	case strings.Contains(err.Error(), codeHasKey):
+		again.load.keyed = true
+		return s.call(ctx, &again)
+	case !scripts.IsDenied(err):
+	case !p.load.keyed && !s.keyless.Load() && s.lacksKeys(ctx, p.topic):
+		s.keyless.Store(true)
+		return s.call(ctx, &again)
+	case p.counting:
+		return s.callUncounted(ctx, &again)
+	case p.fence != nil && p.fence.Layout == "":
+		again.fence = nil
+		out, err := s.call(ctx, &again)
+		if !scripts.IsDenied(err) {
+			s.unfenced.Store(true)
+			s.uncounted.Store(false) // the next call finds out whether that right is missing, too
+		}
+		return out, err
+	}
+	return nil, err
+}
+
+// lacksKeys reports whether the user has no right to the keys of timers.
+func (s *Timers) lacksKeys(ctx context.Context, topic string) bool {
+	return scripts.IsDenied(s.RDB.Exists(ctx, s.keys.key(s.keys.TimerKeys, topic)).Err())
+}
+
+// callUncounted repeats a call that was denied, without the counts: they are for
+// operators, and no schedule fails for a right that they lack.
+func (s *Timers) callUncounted(ctx context.Context, p *part) ([]wakebelltype.Scheduled, error) {
+	s.uncounted.Store(true)
+	out, err := s.call(ctx, p)
+	if err != nil {
+		s.uncounted.Store(false) // another right is missing
+		return out, err
+	}
+	if s.uncounted.Load() { // and not the right to the fence
+		s.warnUncounted(ctx, s.keys.Counts)
+	}
+	return out, nil
 }

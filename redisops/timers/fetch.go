@@ -21,6 +21,9 @@ import (
 // Exchange). Timers.NoPayloadsApart switches it off.
 const fetchFrom = 32 << 10
 
+// errNotApart reports that the payloads have to be in the answer.
+var errNotApart = errors.New("payloads not read apart")
+
 func (t *TimerSource) fetchFrom() int {
 	if t.timers.NoPayloadsApart || t.timers.transactionless.Load() {
 		return 0

@@ -140,13 +140,47 @@ func cutKnown(reply string, n int) (answers []string, some bool, err error) {
 	return answers, true, nil
 }
 
+// callRest calls the script for those entries that have no answer in a reply of Redis,
+// which has those of the others.
+func (s *Timers) callRest(ctx context.Context, p *part, reply string) ([]wakebelltype.Scheduled, error) {
+	answers, _, err := cutKnown(reply, len(p.entries))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]wakebelltype.Scheduled, len(p.entries))
+	if err := readKnown(p.entries, answers, out); err != nil {
+		return nil, err
+	}
+	rest := *p
+	rest.entries = nil
+	for i := range p.entries {
+		if answers[i] == "" {
+			rest.entries = append(rest.entries, p.entries[i])
+		}
+	}
+	if len(rest.entries) == 0 {
+		return out, nil
+	}
+	done, err := s.call(ctx, &rest)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if answers[i] == "" {
+			out[i], done = done[0], done[1:]
+		}
+	}
+	return out, nil
+}
+
 // RecallWrite returns the results of those timers that a call of Write with the key has
 // stored in the topic; the others have no ID. Entries are all timers of the call that belong
 // in the topic with a layout, in their order.
 func (s Fenced) RecallWrite(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	found := make([]wakebelltype.Scheduled, 0, len(entries))
 	for rest := entries; len(rest) > 0; {
-		part := rest[:fitting(rest)]
+		n, _ := carried(rest)
+		part := rest[:n]
 		whole, each, err := s.recallPart(ctx, topic, key.after(len(found)), len(part), func(i int) *string { return &part[i].ID })
 		if err != nil {
 			return nil, err

@@ -184,10 +184,6 @@ func (t TopicKeys) counted(incarnation string) string {
 	return t.exchange + ":" + incarnation + ":counts"
 }
 
-// apart is the key of the payloads within a transaction that writes a batch. No
-// other command ever sees it.
-func (t TopicKeys) apart() string { return t.exchange + ":apart" }
-
 // Moving is the key of the outbox of a topic whose timers move to other shards: its
 // batches.
 func (t TopicKeys) Moving() string { return t.exchange + ":moving" }

@@ -21,13 +21,13 @@ func TestTopicsThatStoreRemembersAreBounded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i := range 3 * maxKnown {
-			f.topics.found(fmt.Sprint(i), true)
+			require.True(t, f.topics.register(fmt.Sprint(i)))
 			require.LessOrEqual(t, f.topics.size(), 2*maxKnown)
 		}
 		f.due(t, "a")
-		require.Equal(t, knownTopic{registered: f.topics.Of(f.topic).registered, sound: true}, f.topics.Of(f.topic))
-		require.True(t, f.topics.sound(fmt.Sprint(3*maxKnown-1)))
-		require.False(t, f.topics.sound("0"), "the oldest topics are removed")
+		require.False(t, f.topics.register(f.topic), "a schedule has")
+		require.False(t, f.topics.register(fmt.Sprint(3*maxKnown-1)))
+		require.True(t, f.topics.register("0"), "the oldest topics are removed")
 	})
 }
 
@@ -37,18 +37,14 @@ func TestTopicsThatAreNotUsedAreForgotten(t *testing.T) {
 		var k known
 		require.True(t, k.register("a"))
 		require.False(t, k.register("a"))
-		k.found("a", true)
-		require.False(t, k.register("a"), "one does not replace the other")
 		<-time.After(registerEvery)
 		require.True(t, k.register("a"))
-		require.True(t, k.sound("a"))
 		k.forget("a")
-		require.False(t, k.sound("a"))
 		require.True(t, k.register("a"))
 
 		for range 2 {
 			<-time.After(registerEvery)
-			k.found("b", true)
+			require.True(t, k.register("b"))
 		}
 		require.Equal(t, 1, k.size())
 	})

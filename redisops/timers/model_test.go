@@ -64,7 +64,6 @@ type modelHolder struct {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	base := newFixture(t, redistest.Shared(t))
-	base.apartFrom = 1 // payloads are sent apart wherever they may be
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("model-%x", rand.Uint64()))
 		m := &model{

@@ -39,7 +39,7 @@ func TestTimerThatMovedIntoFutureHoldsUpNone(t *testing.T) {
 		},
 		"a large batch": func(t *testing.T, f *fixture, id string) {
 			entries := []Entry{{ID: id, At: later}}
-			for i := range apartFrom {
+			for i := range 50 {
 				entries = append(entries, Entry{ID: fmt.Sprint("other", i), At: later})
 			}
 			f.schedule(t, entries...)

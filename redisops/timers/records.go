@@ -101,21 +101,6 @@ func (s *Timers) LastHistory(ctx context.Context, topic string, f wakebelltype.H
 	return r.LastHistory(ctx, f, n)
 }
 
-// callUncounted repeats a call that was denied, without the counts: they are for
-// operators, and no schedule fails for a right that they lack.
-func (s *Timers) callUncounted(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	s.uncounted.Store(true)
-	out, err := s.call(ctx, topic, fence, key, entries, hasKeys(entries))
-	if err != nil {
-		s.uncounted.Store(false) // another right is missing
-		return out, err
-	}
-	if s.uncounted.Load() { // and not the right to the fence
-		s.warnUncounted(ctx, s.keys.Counts)
-	}
-	return out, nil
-}
-
 // Counted runs a call that counts the timers that it stores, unless counts are switched
 // off. If the user has no right to the counts, it runs the call again without them.
 func (s *Timers) Counted(ctx context.Context, call func(counting bool) error) error {

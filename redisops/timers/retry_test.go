@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -55,9 +56,8 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 			require.Equal(t, wakebelltype.OutcomeReplaced, out[0].Outcome, "it finds what it wrote")
 			require.Equal(t, "x", string(f.get(t, "a").Payload))
 		},
-		"schedule with payloads apart": func(t *testing.T, f *fixture, lose func()) {
-			f.schedule(t, Entry{ID: "before"})
-			entries := many(apartFrom, "x ")
+		"schedule of a large batch": func(t *testing.T, f *fixture, lose func()) {
+			entries := many(layout.BatchEntries, "x ")
 			lose()
 			require.Equal(t, wakebelltype.OutcomeReplaced, f.schedule(t, entries...)[0].Outcome, "it finds what it wrote")
 			f.has(t, entries)

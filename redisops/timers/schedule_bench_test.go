@@ -58,17 +58,15 @@ func benchmarkSchedule(b *testing.B, callers int, alone bool) {
 // cost of a timer in CPU time of Redis's process.
 func BenchmarkScheduleBatch(b *testing.B) {
 	for _, size := range []int{16, 50, 100, 200, 500} {
-		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { benchmarkScheduleBatch(b, size, 100, false) })
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { benchmarkScheduleBatch(b, size, 100) })
 	}
-	b.Run("size=500,bytes=2000", func(b *testing.B) { benchmarkScheduleBatch(b, 500, 2000, false) })
-	b.Run("size=500,bytes=2000,no-payloads-apart", func(b *testing.B) { benchmarkScheduleBatch(b, 500, 2000, true) })
+	b.Run("size=500,bytes=2000", func(b *testing.B) { benchmarkScheduleBatch(b, 500, 2000) })
 }
 
-func benchmarkScheduleBatch(b *testing.B, size, payload int, together bool) {
+func benchmarkScheduleBatch(b *testing.B, size, payload int) {
 	rdb := redistest.Start(b).Client(b)
 	store, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(b, err)
-	store.NoPayloadsApart = together
 	body := bytes.Repeat([]byte("x"), payload)
 	entries, next := make([]Entry, size), 0
 	batch := func() {

@@ -143,10 +143,15 @@ func TestScheduleManyAndCount(t *testing.T) {
 func TestBatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	big := Entry{Payload: make([]byte, layout.BatchBytes)}
-	require.Equal(t, 500, fitting(make([]Entry, 700)))
-	require.Equal(t, 500, fitting(make([]Entry, 500)))
-	require.Equal(t, 1, fitting([]Entry{big, big}))
-	require.Equal(t, 2, fitting([]Entry{{}, big, {Payload: []byte("x")}}))
+	fits := func(entries []Entry) int {
+		n, of := carried(entries)
+		require.EqualValues(t, n, of.entries)
+		return n
+	}
+	require.Equal(t, 500, fits(make([]Entry, 700)))
+	require.Equal(t, 500, fits(make([]Entry, 500)))
+	require.Equal(t, 1, fits([]Entry{big, big}))
+	require.Equal(t, 2, fits([]Entry{{}, big, {Payload: []byte("x")}}))
 }
 
 func TestCancel(t *testing.T) {

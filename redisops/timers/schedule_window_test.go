@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/wakebell/wakebell/redisops/internal/schedulewindow"
 )
 
 // quickly makes the Redis of withSlowRedis answer after 300 µs, with an error: windows
@@ -117,8 +115,8 @@ func TestWindowDoesNotSlowCallersThatWait(t *testing.T) {
 				f.ScheduleWindow = 0
 				with, longest := callsOf(t, f, c.callers, c.pause, length)
 				require.Greater(t, float64(with), c.least*float64(without))
-				require.Greater(t, longest, schedulewindow.Width, "it was tried")
-				require.Less(t, longest, 2*schedulewindow.Width)
+				require.Greater(t, longest, windowWidth, "it was tried")
+				require.Less(t, longest, 2*windowWidth)
 			})
 		})
 	}
@@ -126,14 +124,14 @@ func TestWindowDoesNotSlowCallersThatWait(t *testing.T) {
 
 func TestTopicsWhoseCallsAreCountedAreBounded(t *testing.T) {
 	t.Parallel()
-	g := &coalescer{topics: map[string]*pendingSchedules{}}
+	g := &sender{topics: map[string]*line{}}
 	for i := range 3 * maxCounted {
 		g.add(fmt.Sprint(i))
 	}
 	require.Len(t, g.topics, maxCounted)
-	for _, c := range g.topics {
-		c.inFlight = 1
+	for _, l := range g.topics {
+		l.queued = true
 	}
 	g.add("new")
-	require.Len(t, g.topics, maxCounted+1, "those with calls in flight stay")
+	require.Len(t, g.topics, maxCounted+1, "those with schedules that wait stay")
 }

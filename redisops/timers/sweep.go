@@ -162,13 +162,13 @@ func (s *Timers) CountOrphans(ctx context.Context, limit int, scans ...*Scan) {
 			if c.Err == nil && !c.Ended && c.Examined < limit {
 				left = append(left, c)
 				page := min(c.at.page, max(1, limit-c.Examined))
-				calls = append(calls, scripts.Call{Keys: []string{c.Keys.Timeline, c.Keys.Payloads, c.Hash}, Args: []any{c.at.Cursor, page, "0"}})
+				calls = append(calls, scripts.Call{Script: healScript, Keys: []string{c.Keys.Timeline, c.Keys.Payloads, c.Hash}, Args: []any{c.at.Cursor, page, "0"}})
 			}
 		}
 		if len(left) == 0 {
 			return
 		}
-		replies, errs := s.RunMany(ctx, healScript, calls)
+		replies, errs := s.RunMany(ctx, calls)
 		for i, c := range left {
 			c.Ended, c.Err = c.add(&c.at, replies[i], errs[i])
 		}

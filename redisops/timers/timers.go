@@ -61,14 +61,14 @@ type Timers struct {
 	// probed; 0 means 15 s. Set it before use.
 	PingEvery time.Duration
 
-	// NoCoalescing switches coalesced calls off, see coalesce.go, and the pipelines
-	// with scripts of several topics, see scripts.Batcher; NoPayloadsApart switches
-	// payloads beside the scripts off, see apart.go and fetch.go. Set them before use.
+	// NoCoalescing sends each schedule alone, see sender, and each script without those of
+	// other topics, see scripts.Batcher; NoPayloadsApart switches payloads beside the
+	// answers of exchanges off, see fetch.go. Set them before use.
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
 	// ScheduleWindow is how long a schedule waits for others of its topic; see
-	// coalesce.go. Set it before use; 0 means automatic, negative that it does not wait.
+	// window. Set it before use; 0 means automatic, negative that it does not wait.
 	ScheduleWindow time.Duration
 
 	// NoCounts switches the counts of scheduled timers and published messages off. Set
@@ -81,10 +81,9 @@ type Timers struct {
 
 	scripts.Runner
 	keys   Keyspace
-	gather coalescer
+	sender sender
 	peeker peeker
 
-	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
 	uncounted       atomic.Bool // the user has no right to the counts of topics
 	queuesUncounted atomic.Bool // nor to those of queues
@@ -110,8 +109,8 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys, others ...Names) (*T
 		return nil, fmt.Errorf("%w: rdb is nil", wakebelltype.ErrInvalid)
 	}
 	s := &Timers{
-		Runner: scripts.Runner{RDB: rdb, Batcher: scripts.NewBatcher()}, keys: keyspace, apartFrom: apartFrom,
-		gather: coalescer{topics: map[string]*pendingSchedules{}},
+		Runner: scripts.Runner{RDB: rdb, Batcher: scripts.NewBatcher()}, keys: keyspace,
+		sender: sender{topics: map[string]*line{}, servers: map[string]*outlet{}},
 	}
 	if s.OnCluster() {
 		s.keys = keyspace.OnCluster()
@@ -173,7 +172,6 @@ var (
 	reportScript        = lua.Load("report")
 	statsScript         = lua.Load("stats")
 	lastDeadScript      = lua.Load("last_dead")
-	apartScript         = lua.Bare("apart")
 	dumpScript          = lua.Load("dump")
 	putScript           = lua.Load("put")
 	restoreScript       = lua.Load("restore")

@@ -284,58 +284,26 @@ const maxKnown = 4096
 // when that is full or a minute old, it replaces the older.
 type known struct {
 	mu           sync.Mutex
-	young, older map[string]knownTopic
-	since        time.Time // when the younger generation began
-}
-
-type knownTopic struct {
-	registered time.Time // when it was last registered; zero: unknown
-	sound      bool      // a script found keys of the right types
-}
-
-// Of returns what is known of a topic. The caller holds mu.
-func (k *known) Of(topic string) knownTopic {
-	if t, ok := k.young[topic]; ok {
-		return t
-	}
-	return k.older[topic]
-}
-
-// set stores what is known of a topic. The caller holds mu.
-func (k *known) set(topic string, t knownTopic) {
-	if now := time.Now(); k.young == nil || len(k.young) >= maxKnown || now.Sub(k.since) >= registerEvery {
-		k.young, k.older, k.since = map[string]knownTopic{}, k.young, now
-	}
-	k.young[topic] = t
-	delete(k.older, topic)
-}
-
-// sound reports whether the keys of a topic had the right types.
-func (k *known) sound(topic string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.Of(topic).sound
-}
-
-// found stores whether the keys of a topic have the right types.
-func (k *known) found(topic string, sound bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := k.Of(topic)
-	t.sound = sound
-	k.set(topic, t)
+	young, older map[string]time.Time // when a topic was last registered
+	since        time.Time            // when the younger generation began
 }
 
 // register reports whether the caller must add a topic to the registry now.
 func (k *known) register(topic string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := k.Of(topic)
-	if !t.registered.IsZero() && time.Since(t.registered) < registerEvery {
+	at, now := k.young[topic], time.Now()
+	if at.IsZero() {
+		at = k.older[topic]
+	}
+	if now.Sub(at) < registerEvery {
 		return false
 	}
-	t.registered = time.Now()
-	k.set(topic, t)
+	if k.young == nil || len(k.young) >= maxKnown || now.Sub(k.since) >= registerEvery {
+		k.young, k.older, k.since = map[string]time.Time{}, k.young, now
+	}
+	k.young[topic] = now
+	delete(k.older, topic)
 	return true
 }
 

@@ -28,7 +28,7 @@ type extent struct {
 // bounds are the most that each way may have. Lower one when its way becomes shorter. Those
 // of the ways with actors have room for what runs on a busy machine only.
 var bounds = []extent{
-	{"schedule", 95, 33, 13},
+	{"schedule", 60, 18, 10},
 	{"deliver", 270, 82, 20},
 	{"subscribe", 440, 125, 30},
 }

@@ -81,7 +81,7 @@ func (b *bench) answers() {
 				for i := range part {
 					b.must(list.Add("answers", &part[i]))
 				}
-				list.Fence(func(string) *timers.Fence { return fence })
+				b.must(list.Fence(func(string) (*timers.Fence, error) { return fence, nil }))
 				_, err := s.Write(ctx, key, list)
 				b.must(err)
 			}

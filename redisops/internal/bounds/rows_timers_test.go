@@ -83,8 +83,6 @@ func timersRows(b *bench) {
 
 func (b *bench) schedules() {
 	ctx, s := b.Context(), b.timers(b.rdb)
-	within := b.timers(b.rdb)
-	within.NoPayloadsApart = true
 	for name, with := range map[string]timers.Entry{
 		"500 timers": {In: time.Hour}, "500 timers, PolicyKeep": {In: time.Hour, Policy: wakebelltype.PolicyKeep},
 		"500 timers, PolicyEarliest": {In: time.Hour, Policy: wakebelltype.PolicyEarliest},
@@ -98,13 +96,6 @@ func (b *bench) schedules() {
 					round = 0
 				}
 				_, err := s.Schedule(ctx, "t", entries(name, round, batch, fullSize, with)...)
-				b.must(err)
-			})
-			b.measured(what+name+", payloads within the script", func(round int) {
-				if what != "schedule " {
-					round = 0
-				}
-				_, err := within.Schedule(ctx, "t", entries(name+"w", round, batch, fullSize, with)...)
 				b.must(err)
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -122,6 +123,18 @@ func CheckTopic(topic string) error {
 		return fmt.Errorf("%w: topic: empty", wakebelltype.ErrInvalid)
 	case len(topic) > wakebelltype.MaxName:
 		return fmt.Errorf("%w: topic: %d bytes, at most %d", wakebelltype.ErrInvalid, len(topic), wakebelltype.MaxName)
+	}
+	return nil
+}
+
+// CheckLogical checks the name of a topic that a caller gives, which must not be one of a
+// shard.
+func CheckLogical(topic string) error {
+	if err := CheckTopic(topic); err != nil {
+		return err
+	}
+	if sharding.Reserved(topic) {
+		return fmt.Errorf("%w: topic: %q has the form of a shard, topic~shards~number; a topic must not end so", wakebelltype.ErrInvalid, topic)
 	}
 	return nil
 }

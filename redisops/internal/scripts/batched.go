@@ -36,35 +36,6 @@ func (s Runner) RunBatched(ctx context.Context, server string, from *Caller, alo
 	return reply, b.sent, err
 }
 
-// TryBatched runs a script as Try does. While maxConcurrent calls of TryBatched are in
-// flight on a server, further ones wait and share a pipeline.
-func (s Runner) TryBatched(ctx context.Context, server string, script *redis.Script, keys []string, args ...any) (any, error) {
-	if s.Batcher == nil {
-		return s.Try(ctx, script, keys, args...)
-	}
-	if b := s.Batcher.begin(server, script, keys, args); b != nil {
-		return s.answer(ctx, server, b)
-	}
-	defer s.ended(ctx, server)
-	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
-	if err != nil {
-		return reply, s.failed(ctx, keys, err)
-	}
-	return reply, nil
-}
-
-// ended ends a call of TryBatched, and sends the scripts that have waited for it.
-func (s Runner) ended(ctx context.Context, server string) {
-	waiting := s.Batcher.end(server)
-	if waiting == nil {
-		return
-	}
-	go func() {
-		defer s.ended(ctx, server)
-		s.sendAll(ctx, waiting)
-	}()
-}
-
 // sendAfter sends the scripts that wait after a delay, or when ctx ends: the others
 // still wait for theirs.
 func (s Runner) sendAfter(ctx context.Context, server string, delay time.Duration) {
@@ -176,18 +147,34 @@ func (s Runner) answer(ctx context.Context, server string, b *batched) (any, err
 	return b.reply, s.failed(ctx, b.keys, b.err)
 }
 
-// Call is the keys and arguments of one run of a script.
+// Call is one run of a script.
 type Call struct {
-	Keys []string
-	Args []any
+	Script *redis.Script
+	Keys   []string
+	Args   []any
 }
 
-// RunMany runs a script once for each call, at most about 100, all in one pipeline. Each call
-// has a reply or an error. It retries while Redis answers none of them.
-func (s Runner) RunMany(ctx context.Context, script *redis.Script, calls []Call) (replies []any, errs []error) {
+// TryAll runs scripts once, all in one pipeline to the server of the first. Each has a reply
+// or an error.
+func (s Runner) TryAll(ctx context.Context, calls []Call) (replies []any, errs []error) {
 	all := make([]*batched, len(calls))
 	for i, c := range calls {
-		all[i] = newBatched(script, c.Keys, values(c.Args))
+		all[i] = newBatched(c.Script, c.Keys, c.Args)
+	}
+	s.sendPipeline(ctx, all)
+	replies, errs = make([]any, len(calls)), make([]error, len(calls))
+	for i, b := range all {
+		replies[i], errs[i] = b.reply, s.failed(ctx, b.keys, b.err)
+	}
+	return replies, errs
+}
+
+// RunMany makes the calls, at most about 100, all in one pipeline. Each call
+// has a reply or an error. It retries while Redis answers none of them.
+func (s Runner) RunMany(ctx context.Context, calls []Call) (replies []any, errs []error) {
+	all := make([]*batched, len(calls))
+	for i, c := range calls {
+		all[i] = newBatched(c.Script, c.Keys, values(c.Args))
 	}
 	replies, errs = make([]any, len(calls)), make([]error, len(calls))
 	answered := func(err error) bool { return !errors.Is(err, exchange.ErrUnavailable) }

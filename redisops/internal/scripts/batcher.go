@@ -14,8 +14,7 @@ import (
 //
 // While few topics call, a script is sent at once and alone. While at least minCallers
 // topics call within measureFor, a script waits until sendEvery has passed since the
-// last pipeline. Schedules wait only while maxConcurrent others are in flight, because
-// their callers wait for them.
+// last pipeline.
 //
 // It buys CPU time of the client and of Redis (docs/decisions/0018-batches.md).
 // Runner.Batcher of nil switches it off.
@@ -25,10 +24,9 @@ type Batcher struct {
 }
 
 const (
-	minCallers    = 16
-	measureFor    = 20 * time.Millisecond
-	sendEvery     = 2 * time.Millisecond
-	maxConcurrent = 4
+	minCallers = 16
+	measureFor = 20 * time.Millisecond
+	sendEvery  = 2 * time.Millisecond
 	// maxBatch bounds the scripts of a pipeline: their answers wait for the last.
 	maxBatch = 64
 )
@@ -46,7 +44,6 @@ type batches struct {
 	waiting []*batched
 	led     bool      // the caller of one of them will send them
 	sent    time.Time // when the last pipeline was sent
-	running int       // calls of TryBatched in flight
 
 	since   time.Time // when the current measurement began
 	callers int       // counted since then
@@ -141,32 +138,4 @@ func (g *Batcher) leave(server string, s *batched) (left bool) {
 	b := g.of(server)
 	b.waiting = slices.DeleteFunc(b.waiting, func(other *batched) bool { return other == s })
 	return true
-}
-
-// begin reports whether a call of TryBatched may be sent at once. Otherwise the script
-// waits: for the end of another, or for the next pipeline.
-func (g *Batcher) begin(server string, script *redis.Script, keys []string, args []any) (wait *batched) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	b := g.of(server)
-	if b.running < maxConcurrent {
-		b.running++
-		return nil
-	}
-	wait = newBatched(script, keys, args)
-	b.waiting = append(b.waiting, wait)
-	return wait
-}
-
-// end ends a call of TryBatched. It returns the scripts that have waited for it, whose
-// pipeline counts as a call.
-func (g *Batcher) end(server string) []*batched {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	b := g.of(server)
-	if len(b.waiting) == 0 || b.led {
-		b.running--
-		return nil
-	}
-	return b.take()
 }

@@ -126,53 +126,6 @@ func TestEachScriptOfPipelineIsJudgedAlone(t *testing.T) {
 	require.EqualValues(t, 2, n.sent.Load(), "one has at most maxBatch")
 }
 
-// TestSchedulesSharePipeline checks that the calls that wait for maxConcurrent others
-// are sent together when one of those ends, and that a caller may give up.
-func TestSchedulesSharePipeline(t *testing.T) {
-	t.Parallel()
-	r, n := batchedRunner(t, redistest.Shared(t))
-	for range maxConcurrent {
-		require.Nil(t, r.Batcher.begin("", echo, nil, nil))
-	}
-	const callers = 10
-	waiting := func(want int) {
-		require.Eventually(t, func() bool {
-			r.Batcher.mu.Lock()
-			defer r.Batcher.mu.Unlock()
-			return len(r.Batcher.of("").waiting) == want
-		}, time.Minute, time.Millisecond)
-	}
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			reply, err := AsText(r.TryBatched(t.Context(), "", echo, []string{"k"}, i))
-			if err != nil || reply != fmt.Sprint(i) {
-				t.Errorf("%q, %v", reply, err)
-			}
-		})
-	}
-	waiting(callers)
-	ctx, cancel := context.WithCancel(t.Context())
-	all.Go(func() {
-		_, err := r.TryBatched(ctx, "", echo, []string{"k"}, "given up")
-		if err == nil {
-			t.Error("it was sent")
-		}
-	})
-	waiting(callers + 1)
-	cancel()
-	waiting(callers)
-	r.ended(t.Context(), "")
-	all.Wait()
-	require.EqualValues(t, 1, n.sent.Load())
-	require.EqualValues(t, callers, n.commands.Load())
-	require.Eventually(t, func() bool {
-		r.Batcher.mu.Lock()
-		defer r.Batcher.mu.Unlock()
-		return r.Batcher.of("").running == maxConcurrent-1
-	}, time.Minute, time.Millisecond)
-}
-
 func TestLostConnectionFailsEachScriptOfItsPipeline(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

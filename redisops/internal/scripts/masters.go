@@ -24,20 +24,16 @@ func (s Runner) findMasters(ctx context.Context) {
 	}
 }
 
-// watchMasters looks up the masters of a Cluster if a call that begins now is slow.
-// The function that it returns takes the error of the call, and looks them up if the
-// server was unavailable.
-func (s Runner) watchMasters(ctx context.Context) (answered func(error)) {
-	if !s.OnCluster() {
-		return func(error) {}
-	}
+// watched makes a call to a Cluster, and looks up the masters if it is slow, or if the server
+// was unavailable.
+func (s Runner) watched(ctx context.Context, call func() error) error {
 	slow := time.AfterFunc(slowAnswer, func() { s.findMasters(ctx) })
-	return func(err error) {
-		slow.Stop()
-		if errors.Is(err, exchange.ErrUnavailable) {
-			s.findMasters(ctx)
-		}
+	err := call()
+	slow.Stop()
+	if errors.Is(err, exchange.ErrUnavailable) {
+		s.findMasters(ctx)
 	}
+	return err
 }
 
 // Moved looks up the masters of a Cluster if err reports that a slot has moved, and

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/metrics"
@@ -24,8 +26,7 @@ type Runner struct {
 	// Metrics measures the calls. Set it before use; nil measures nothing.
 	Metrics *metrics.Metrics
 
-	// Batcher collects the calls of RunBatched and TryBatched. Set it before use; nil
-	// sends each alone.
+	// Batcher collects the calls of RunBatched. Set it before use; nil sends each alone.
 	Batcher *Batcher
 }
 
@@ -70,6 +71,64 @@ func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, ar
 		return reply, s.failed(ctx, keys, err)
 	}
 	return reply, nil
+}
+
+const (
+	firstRetry = 25 * time.Millisecond // ±50 %, doubled for each further retry
+	maxRetry   = time.Second
+)
+
+// Again makes a call, and retries it while Redis is unavailable and the budget
+// lasts. The budget counts from the beginning of the first try. No try begins that
+// would exceed the budget if it took as long as the previous one, because go-redis
+// itself dials a server that refuses connections for 2 s. Every call may run twice,
+// so its writes must be idempotent.
+func (s Runner) Again(ctx context.Context, call func() error) error {
+	if _, clustered := s.RDB.(*redis.ClusterClient); clustered {
+		once := call
+		call = func() error { return s.watched(ctx, once) }
+	}
+	began := time.Now()
+	err := call()
+	if err == nil || s.Retry == (redisops.Retry{}) || !passing(err) {
+		return err
+	}
+	return s.retry(ctx, call, err, began)
+}
+
+// retry makes a call again whose first try began at an instant and failed with err.
+func (s Runner) retry(ctx context.Context, call func() error, err error, began time.Time) error {
+	end, took := s.Retry.End(ctx, began), time.Since(began) // took: of the last try
+	if time.Until(end) < took {
+		return err
+	}
+	delays := backoff.NewExponentialBackOff()
+	delays.InitialInterval, delays.MaxInterval, delays.Multiplier = firstRetry, maxRetry, 2
+	last, tries := err, 0
+	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+		if tries++; tries > 1 {
+			began = time.Now()
+			err = call()
+			took = time.Since(began)
+		}
+		if err != nil && (!passing(err) || time.Until(end) < took) {
+			return struct{}{}, backoff.Permanent(err)
+		}
+		last = err
+		return struct{}{}, err
+	}, backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(time.Until(end)))
+	if ctx.Err() != nil && err != nil && !errors.Is(err, exchange.ErrUnavailable) {
+		// The context ended during a delay or a try. The last error says why it
+		// took so long.
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return err
+}
+
+// passing reports whether an error may be temporary. A client that was closed stays
+// closed.
+func passing(err error) bool {
+	return errors.Is(err, exchange.ErrUnavailable) && !errors.Is(err, redis.ErrClosed)
 }
 
 // failed wraps and counts the error of a script; nil stays nil.

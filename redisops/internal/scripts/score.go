@@ -50,12 +50,14 @@ func ReadScore(text string) (float64, error) {
 	return x, nil
 }
 
+const digits = "0123456789"
+
 // plainNumber reports whether text is a decimal number without leading zeros,
 // with an exponent of at most four characters.
 func plainNumber(text string) bool {
 	mantissa, power, exponent := strings.Cut(text, "e")
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
-	if whole == "" || !digits(whole) || !digits(fraction) || (len(whole) > 1 && whole[0] == '0') {
+	if whole == "" || strings.Trim(whole, digits) != "" || strings.Trim(fraction, digits) != "" || (len(whole) > 1 && whole[0] == '0') {
 		return false
 	}
 	if !exponent {
@@ -65,22 +67,13 @@ func plainNumber(text string) bool {
 	if unsigned == power {
 		unsigned = strings.TrimPrefix(power, "-")
 	}
-	return unsigned != "" && len(power) <= 4 && digits(unsigned)
-}
-
-func digits(text string) bool {
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return false
-		}
-	}
-	return true
+	return unsigned != "" && len(power) <= 4 && strings.Trim(unsigned, digits) == ""
 }
 
 // ReadCount reads a count of a lease record. It accepts exactly what counted in
 // lua/prelude.lua accepts.
 func ReadCount(text string) (int, bool) {
-	if text == "" || len(text) > 9 || !digits(text) || (len(text) > 1 && text[0] == '0') {
+	if text == "" || len(text) > 9 || strings.Trim(text, digits) != "" || (len(text) > 1 && text[0] == '0') {
 		return 0, false
 	}
 	n, err := strconv.Atoi(text)

@@ -1,23 +1,18 @@
--- Schedules a batch of timers; all of it or, when memory is full, nothing. Where
--- the payloads travel apart, the script moves those that exist to the key apart,
--- the caller then writes those of the batch there, and apart.lua moves all of
--- them back, in one transaction. So nothing is written where this script did not
--- run. Such a batch replaces existing timers.
+-- Schedules a batch of timers; all of it or, when memory is full, nothing.
 --
 -- Parts: tally keys_off fence
 --   keys: tally keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint counts ...
 --   counts is used only if counting is 1; then come the once keys of the timers that
---   have one, in order; or the key apart. The last are the keys of timers and, if keys
+--   have one, in order. The last are the keys of timers and, if keys
 --   is 1, their order and their states.
--- ARGV: policies onces instants words counting keys ...
+-- ARGV: policies onces instants counting keys ...
 --   policies has one code for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a code for each: o or -; instants is how many there are:
---   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart;
---   counting is 1 if the timers are counted, else 0: all that are written, but not those
---   that are the same as before, whose payloads do not travel apart; keys is 1 if timers
+--   one for each timer, or 1 for all; counting is 1 if the timers are counted, else 0:
+--   all that are written, but not those that are the same as before; keys is 1 if timers
 --   have a key, else 0.
---   Then come the ids, each with its payload if it has two words, and the
+--   Then come the ids, each with its payload, and the
 --   instants: seconds since 1970, or a delay in µs from now after a '+'; then for
 --   each d the most µs since it was first scheduled, 0 for no bound; then for
 --   each o its window in µs; then, if keys is 1, for each timer its key, '' for none.
@@ -30,15 +25,13 @@
 --   done then, and the call is to be made with keys.
 
 local policies, onces, instants = ARGV.policies, ARGV.onces, tonumber(ARGV.instants)
-local words, base, count = tonumber(ARGV.words), ARGV_NAMED, #ARGV.policies
-local extra = base + words * count + instants -- where the most of each d begin
+local base, count = ARGV_NAMED, #ARGV.policies
+local extra = base + 2 * count + instants -- where the most of each d begin
 local _, marked = string.gsub(onces, 'o', '')
 local _, debounced = string.gsub(policies, 'd', '')
 
-local apart = words == 1
 local kinds = {'zset', 'hash', 'hash', 'string', false}
 for i = 1, marked do kinds[5 + i] = 'string' end
-if apart then kinds[6] = 'hash' end
 local with_keys = ARGV.keys == '1'
 for _, kind in ipairs(with_keys and {'hash', 'zset', 'hash'} or {'hash'}) do kinds[#kinds + 1] = kind end
 local bad = mistyped(unpack(kinds))
@@ -48,7 +41,7 @@ if bad then return bad end
 -- a right to the keys of timers has lease records in their place.
 if not with_keys and redis.call('EXISTS', KEYS[#KEYS]) == 1 then
   local ids = {}
-  for i = 1, count do ids[i] = ARGV[base + words * (i - 1) + 1] end
+  for i = 1, count do ids[i] = ARGV[base + 2 * i - 1] end
   for _, entry in ipairs(collect('HMGET', KEYS[#KEYS], ids, 1, count)) do
     if entry and string.find(entry, '^%d') then return redis.error_reply('WAKEBELLORDER the id of a timer has a key') end
   end
@@ -59,14 +52,6 @@ local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
 
-if apart then
-  -- The first write is one that a full Redis refuses. The field marks the
-  -- payloads for apart.lua; no id is '\255', which is not UTF-8.
-  redis.call('HSET', payloads, '\255', '')
-  redis.call('RENAME', payloads, KEYS[5 + 1])
-  payloads = KEYS[5 + 1]
-end
-
 -- note_keys notes the keys of timers that were written: dues has the instant of each of
 -- them by its number; olds has the entry, and found the score, that its id had.
 local function note_keys(dues, olds, found)
@@ -74,7 +59,7 @@ local function note_keys(dues, olds, found)
   for i = 1, count do
     local key = ARGV[extra + debounced + marked + i]
     if dues[i] and (key ~= '' or olds[i]) then
-      list[#list + 1] = {id = ARGV[base + words * (i - 1) + 1], key = key ~= '' and key or nil,
+      list[#list + 1] = {id = ARGV[base + 2 * i - 1], key = key ~= '' and key or nil,
         instant = dues[i], entry = olds[i], score = found[i]}
     end
   end
@@ -83,13 +68,13 @@ end
 
 if with_keys then keyed.open(KEYS[#KEYS - 2], KEYS[#KEYS - 1], KEYS[#KEYS], timeline, leases) end
 
-local function id_of(i) return ARGV[base + words * (i - 1) + 1] end
+local function id_of(i) return ARGV[base + 2 * i - 1] end
 
 -- instant is when the i-th timer is to be due, as a number and as text. Those
 -- of a batch are often the same, and each costs as much as the rest of a timer.
 local last_at, last_due, last_text
 local function instant(i)
-  local at = ARGV[base + words * count + (instants == 1 and 1 or i)]
+  local at = ARGV[base + 2 * count + (instants == 1 and 1 or i)]
   if at ~= last_at then
     last_at = at
     if string.sub(at, 1, 1) == '+' then
@@ -135,7 +120,7 @@ if quick then
       for i = 1, count do ids[i] = fresh[2 * i] end
       variadic('HDEL', leases, ids, 1, count, STEP)
     end
-    if not apart then variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP) end
+    variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP)
     if with_keys then
       local dues = {}
       for i = 1, count do dues[i] = number(fresh[2 * i - 1]) end
@@ -200,7 +185,7 @@ local function put(i, due, r, first)
   -- The score of a lease is its token: the new one must be another.
   if r and r.state == 'l' and due == number(scores[i]) then due = due + 1e-6 end
   local due_text = text(due)
-  if not apart then bodies[n + 1], bodies[n + 2] = id, ARGV[base + 2 * i] end
+  bodies[n + 1], bodies[n + 2] = id, ARGV[base + 2 * i]
   scored[n + 1], scored[n + 2] = due_text, id
   n = n + 2
   if first then
@@ -217,7 +202,7 @@ end
 -- The timers that are scheduled as they are, unless their payloads differ: their ids, and
 -- their numbers. A call that is repeated because its reply was lost has them.
 local alike, alike_at = {}, {}
-local compares = ARGV.counting == '1' and not apart
+local compares = ARGV.counting == '1'
 
 -- seems_alike reports whether a timer that was found with a score and a payload of that size,
 -- and without a lease record, is scheduled with the same instant, size and key.

@@ -1,4 +1,4 @@
-package schedulewindow
+package timers
 
 import (
 	"testing"
@@ -9,12 +9,12 @@ import (
 
 func TestWindowThatSlowsIsTriedLessAndLessOften(t *testing.T) {
 	t.Parallel()
-	w, now, tries := Window{}, time.Unix(0, 0), 0
+	w, now, tries := window{}, time.Unix(0, 0), 0
 	for now.Before(time.Unix(600, 0)) {
-		waits := w.Count(now)
+		waits := w.count(now)
 		now = now.Add(300 * time.Microsecond)
 		if waits {
-			w.Gathered(now, 1)
+			w.gathered(now, 1)
 			if !w.open {
 				tries++
 			}

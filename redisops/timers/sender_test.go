@@ -176,8 +176,8 @@ func TestEndedCallerLeavesWindow(t *testing.T) {
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		require.Zero(t, s.calls.Load(), "nothing is left to send")
-		require.Zero(t, f.gather.topics[f.topic].inFlight)
-		require.Empty(t, f.gather.topics[f.topic].waiting)
+		require.Zero(t, f.sender.servers[""].inFlight)
+		require.Empty(t, f.sender.topics[f.topic].waiting)
 	})
 }
 
@@ -286,5 +286,107 @@ func TestWithoutCoalescingEveryScheduleIsSentAlone(t *testing.T) {
 		}
 		require.EqualValues(t, len(ids), s.calls.Load())
 		require.Equal(t, scriptTakes, time.Since(began), "none waits for another")
+	})
+}
+
+// TestTopicsShareFlights checks that the schedules of several topics that wait for a server
+// are sent together, each topic in its turn, and that a topic with many does not hold up
+// others.
+func TestTopicsShareFlights(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
+		busy := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
+		synctest.Wait()
+		const topics = 10
+		large := f.on(f.topic+" large").schedulesOf(t.Context(), 3*layout.BatchEntries, layout.BatchEntries-topics)
+		synctest.Wait()
+		var small []<-chan scheduling
+		for i := range topics {
+			small = append(small, f.on(fmt.Sprint(f.topic, i)).schedules(t.Context(), "a"))
+			synctest.Wait()
+		}
+		ctx, giveUp := context.WithCancel(t.Context())
+		given := f.on(f.topic+" given up").schedules(ctx, "a")
+		synctest.Wait()
+		giveUp()
+		require.ErrorIs(t, (<-given).err, context.Canceled)
+		began := time.Now()
+		for _, each := range small {
+			require.NoError(t, (<-each).err)
+		}
+		require.LessOrEqual(t, time.Since(began), 2*scriptTakes, "they share a flight with the large one")
+		for range maxInFlight {
+			require.NoError(t, (<-busy).err)
+		}
+		for range cap(large) {
+			require.NoError(t, (<-large).err)
+		}
+		synctest.Wait() // the last call is over
+		require.Zero(t, f.sender.servers[""].inFlight)
+		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.Of(f.topic+" given up").Timeline).Val())
+	})
+}
+
+// schedulesOf calls Schedule for n timers at the same time, each call for as many as given.
+func (f *fixture) schedulesOf(ctx context.Context, n, each int) <-chan scheduling {
+	answers := make(chan scheduling, (n+each-1)/each)
+	for first := 0; first < n; first += each {
+		entries := make([]Entry, min(each, n-first))
+		for i := range entries {
+			entries[i] = Entry{ID: fmt.Sprint(first + i), In: time.Hour}
+		}
+		go func() {
+			_, err := f.Schedule(ctx, f.topic, entries...)
+			answers <- scheduling{err: err}
+		}()
+	}
+	return answers
+}
+
+// TestFlightIsBounded checks the bounds of a pipeline: those of one script, and its scripts.
+func TestFlightIsBounded(t *testing.T) {
+	t.Parallel()
+	waits := func(topics int, e Entry) *outlet {
+		to := &outlet{}
+		for i := range topics {
+			e.ID = fmt.Sprint(i)
+			p := &part{entries: []Entry{e}}
+			_, p.load = carried(p.entries)
+			l := &line{to: to, waiting: []*waiter{{part: p}}}
+			l.queue()
+		}
+		return to
+	}
+	for name, test := range map[string]struct {
+		of   Entry
+		most int
+	}{
+		"scripts": {Entry{}, maxScripts},
+		"bytes":   {Entry{Payload: make([]byte, layout.BatchBytes/3)}, 3},
+		"large":   {Entry{Payload: make([]byte, 2*layout.BatchBytes)}, 1},
+	} {
+		to := waits(maxScripts+1, test.of)
+		for left := maxScripts + 1; left > 0; left -= test.most {
+			require.Len(t, to.take().calls, min(left, test.most), name)
+		}
+		require.Nil(t, to.take(), name)
+	}
+}
+
+// TestCallsOfFlightAreJudgedAlone checks that a call of a flight that Redis refuses does not
+// fail the others.
+func TestCallsOfFlightAreJudgedAlone(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, _ *slowly) {
+		broken := f.on(f.topic + " broken")
+		require.NoError(t, f.rdb.Set(t.Context(), broken.key.Timeline, "x", 0).Err())
+		busy := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
+		synctest.Wait()
+		bad, good := broken.schedules(t.Context(), "a", "b"), f.on(f.topic+" good").schedules(t.Context(), "a", "b")
+		for range 2 {
+			require.ErrorIs(t, (<-bad).err, wakebelltype.ErrWrongType)
+			require.NoError(t, (<-good).err)
+		}
+		for range maxInFlight {
+			require.NoError(t, (<-busy).err)
+		}
 	})
 }

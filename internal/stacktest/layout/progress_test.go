@@ -83,7 +83,7 @@ func TestCheckpointSurvivesCrashAndReshard(t *testing.T) {
 	}
 }
 
-// takeAway makes a timer due again, whatever its holder does.
+// takeAway makes a timer due again while a node holds it.
 func takeAway(t *testing.T, rdb *redis.Client, topic, id string) {
 	t.Helper()
 	timelines, err := rdb.Keys(t.Context(), "timers_timeline:"+topic+"*").Result()

@@ -315,7 +315,9 @@ func ExampleMeta_Result() {
 		check(err)
 		e, err := sys.Client().Wait(ctx, "imports", id)
 		check(err)
-		fmt.Println(e.End, string(e.Result.Content.Body))
+		r, err := sys.Client().Report(ctx, "imports", id)
+		check(err)
+		fmt.Println(e.End, string(e.Result.Content.Body), string(r.Result.Content.Body))
 	})
-	// Output: done 5
+	// Output: done 5 5
 }

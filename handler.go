@@ -135,11 +135,11 @@ func (m Meta) Result(ctx context.Context, value any) error {
 //
 // The result is written before the ack, with the token of the lease. So a run that has lost
 // its lease cannot write one; a run that does not end with an ack, or whose ack is refused,
-// removes its own; and a run that is acknowledged replaces what an earlier run has left whose
+// removes its own; and a later run replaces or removes what an earlier one has left whose
 // node crashed between the two. If Redis does not store the result, the run has failed and is
 // repeated. All handlers of a topic should return results: that of a run whose node crashed
 // after it was written stays until it expires if another kind of handler ends the timer, or if
-// the timer is cancelled or dead-lettered then.
+// the timer is cancelled, or dead-lettered without another run.
 func HandleResult[T, R any](topic Topic[T], fn func(context.Context, Timer[T]) (R, error), opts ...HandlerOption) Handler {
 	h := newHandler(topic.name, typed(topic.codec, func(ctx context.Context, t Timer[T]) error {
 		result, err := fn(ctx, t)
@@ -151,6 +151,7 @@ func HandleResult[T, R any](topic Topic[T], fn func(context.Context, Timer[T]) (
 		}
 		return err
 	}), opts)
+	h.set.results = true
 	if fn == nil {
 		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}

@@ -34,6 +34,7 @@ type settings struct {
 	group           string                 // empty: none
 	weight          int                    // in group
 	keepResults     time.Duration          // 0: defaultKeepResults
+	results         bool                   // the handler returns results
 }
 
 // groups are the groups of topics of a System, by their names.

@@ -232,7 +232,7 @@ func (s *System) keeper(h Handler, physical string) *keeper.Topic {
 	return &keeper.Topic{
 		Store: progress.New(s.client.store.Timers()), Physical: physical, Name: h.topic,
 		Edge: s.on.Edge, Payloads: s.on.Payloads, Limit: s.on.PayloadLimit,
-		Life: cmp.Or(h.set.keepResults, defaultKeepResults), Logger: s.on.Logger,
+		Life: cmp.Or(h.set.keepResults, defaultKeepResults), Results: h.set.results, Logger: s.on.Logger,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -308,6 +309,27 @@ func TestResultOfRefusedAckIsRemoved(t *testing.T) {
 		report, err := w.Client().Report(t.Context(), "jobs", "a")
 		require.NoError(t, err)
 		require.Nil(t, report.Result)
+	})
+}
+
+func TestResultOfCrashedHandlerIsRemoved(t *testing.T) {
+	t.Parallel()
+	cfg := handles(wakebell.Handle(jobs, func(ctx context.Context, timer wakebell.Timer[job]) error {
+		if err := timer.Result(ctx, "done"); err != nil {
+			return wakebell.Reject(err)
+		}
+		panic("the handler crashes")
+	}))
+	quiet := connection.Config{Logger: slog.New(slog.DiscardHandler)}
+	wakebelltest.RunWith(t, quiet, cfg, func(t *testing.T, w *wakebelltest.World) {
+		_, err := jobs.Schedule(t.Context(), w.Client(), job{}, wakebell.ID("a"))
+		require.NoError(t, err)
+		w.Advance(time.Second)
+		_, err = jobs.Cancel(t.Context(), w.Client(), "a")
+		require.NoError(t, err)
+		e, err := w.Client().Wait(t.Context(), "jobs", "a")
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.EndMissing, e.End, "it was not done")
 	})
 }
 

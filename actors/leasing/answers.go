@@ -76,7 +76,7 @@ func (c *Core) reportDeadLetters(f *Flight, r *exchange.Reply) {
 		var took time.Duration
 		if d.Index >= 0 && d.Index < len(f.Settling) {
 			v := &f.Settling[d.Index]
-			d.Reason, d.Payload, took = v.Reason, v.Lease.Payload, v.Took
+			d.Reason, d.Payload, took = v.Reason, v.Lease.stored(), v.Took
 		}
 		c.Counters.DeadLettered.Add(1)
 		if d.Index < 0 && d.Reason == exchange.PayloadMissing {

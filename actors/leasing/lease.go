@@ -33,6 +33,10 @@ type Lease struct {
 	*exchange.Lease
 	Run Run
 
+	// Replacement is the payload that the handler has stored in place of that of the claim;
+	// nil: none.
+	Replacement []byte
+
 	// Late is for how long its timer was due, by the source's clock, when the lease was
 	// claimed; or when it was given to the handlers, if it was claimed early.
 	Late time.Duration
@@ -65,6 +69,14 @@ type Lease struct {
 
 // Refused reports whether the source no longer accepts the lease.
 func (l *Lease) Refused() bool { return l.refused != 0 }
+
+// stored returns the payload that the source has.
+func (l *Lease) stored() []byte {
+	if l.Replacement != nil {
+		return l.Replacement
+	}
+	return l.Payload
+}
 
 // held names the lease to the source.
 func (l *Lease) held() exchange.Held {

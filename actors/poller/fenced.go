@@ -63,9 +63,26 @@ func (p *poller) heldNow(m heldNow) (changed bool) {
 	return false
 }
 
+// replaced is the message of a handler's goroutine that has stored another payload.
+type replaced struct {
+	lease   *lease
+	payload []byte
+}
+
+// Replaced notes that the timer has another payload, which its dead letter has. It must not be
+// modified.
+func (d *Delivery) Replaced(payload []byte) { d.lease.queue.toPoller(replaced{d.lease, payload}) }
+
+// note notes the payload. Nothing else has changed then.
+func (m replaced) note() (changed bool) {
+	m.lease.core.Replacement = m.payload
+	return false
+}
+
 func (m settleNow) of() *runQueue { return m.lease.queue }
 func (m extendNow) of() *runQueue { return m.lease.queue }
 func (m heldNow) of() *runQueue   { return m.lease.queue }
+func (m replaced) of() *runQueue  { return m.lease.queue }
 
 // Attachment returns Topic.Attachment.
 func (d *Delivery) Attachment() any { return d.lease.queue.attachment }

@@ -43,6 +43,9 @@ func (p effects) Settled(f *leasing.Flight) {
 			continue
 		}
 		settled++
+		if v.Panicked {
+			p.unfinished(v.Lease)
+		}
 		records := v.Kind != exchange.Release && // no attempt
 			p.Records.Wants(v.Kind == exchange.Ack && v.Reason == "", v.Lease.Claims > 1)
 		if !collects && !records {
@@ -104,8 +107,8 @@ func (p effects) DeadLettered(d exchange.DeadLettered, took time.Duration) {
 
 // Ended logs, emits and records a delivery that ended without a settlement.
 func (p effects) Ended(l *leasing.Lease, end leasing.End) {
-	if l.Refused() {
-		p.refused(l)
+	if l.Refused() || end.Kind == wakebelltype.EventCrashed {
+		p.unfinished(l)
 	}
 	e := p.about(l, wakebelltype.Event{Kind: end.Kind, Took: end.Took, Text: end.Why, RetryIn: end.RetryIn})
 	emitted, recorded := e, true
@@ -129,10 +132,11 @@ func (p effects) Ended(l *leasing.Lease, end leasing.End) {
 	}
 }
 
-// refused notifies what is kept with a delivery that its ack was refused, or will be.
-func (p effects) refused(l *leasing.Lease) {
-	if kept, ok := l.Run.(*lease).Kept().(interface{ Refused() }); ok {
-		p.io.Go(kept.Refused)
+// unfinished notifies what is kept with a delivery that its handler crashed, or that its ack was
+// refused or will be.
+func (p effects) unfinished(l *leasing.Lease) {
+	if kept, ok := l.Run.(*lease).Kept().(interface{ Unfinished() }); ok {
+		p.io.Go(kept.Unfinished)
 	}
 }
 

@@ -134,6 +134,8 @@ func (p *poller) receive(message any, sender *actor.PID, now time.Time) bool {
 		p.extendNow(m)
 	case heldNow:
 		return p.heldNow(m)
+	case replaced:
+		return m.note()
 	case overrideRead:
 		p.overrideRead(m, now)
 	case announced:

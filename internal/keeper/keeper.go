@@ -32,7 +32,14 @@ type Topic struct {
 	Life     time.Duration  // how long progress and results stay
 	Logger   *slog.Logger
 
+	Results bool // all handlers return results
+
 	results atomic.Bool // a handler has given a result
+}
+
+// mayHave reports whether an earlier run of a timer may have left a result.
+func (t *Topic) mayHave(of *poller.Delivery) bool {
+	return of.Claims > 1 && (t.Results || t.results.Load())
 }
 
 // Delivery is what one delivery keeps. It is safe for concurrent use.
@@ -106,6 +113,7 @@ func (d *Delivery) replace(ctx context.Context, env envelope.Envelope) error {
 	if err != nil {
 		return err
 	}
+	d.of.Replaced(text)
 	before := d.stored
 	if !d.marked {
 		before, _ = envelope.Decode(d.of.Payload) // it was decoded before

@@ -84,13 +84,13 @@ func (d *Delivery) keepResult(ctx context.Context, env envelope.Envelope) error 
 
 // Finish is called with the outcome of a delivery before it is settled. It writes the last
 // progress, and removes a result that does not belong to the outcome: that of this run, if it
-// is no success, and that of an earlier one whose ack was lost, if this run has none.
+// is no success, and that of an earlier one whose node crashed, if this run has none.
 func Finish(ctx context.Context, of *poller.Delivery, outcome poller.Outcome) {
 	if d, ok := of.Kept().(*Delivery); ok {
 		d.finish(ctx, outcome == poller.Succeeded())
 		return
 	}
-	if t, ok := of.Attachment().(*Topic); ok && of.Claims > 1 && t.results.Load() && outcome == poller.Succeeded() {
+	if t, ok := of.Attachment().(*Topic); ok && t.mayHave(of) {
 		(&Delivery{Topic: t, of: of}).drop(ctx)
 	}
 }
@@ -106,7 +106,7 @@ func (d *Delivery) finish(ctx context.Context, succeeded bool) {
 	switch {
 	case d.token != "" && !succeeded:
 		d.withdraw(ctx)
-	case d.token == "" && succeeded && d.of.Claims > 1 && d.results.Load():
+	case d.token == "" && d.mayHave(d.of):
 		d.drop(ctx)
 	}
 }
@@ -124,8 +124,8 @@ func (d *Delivery) drop(ctx context.Context) {
 // withdrawTimeout bounds the removal of a result, which outlives its delivery.
 const withdrawTimeout = 10 * time.Second
 
-// Refused implements the hook of package poller: the ack of the delivery was refused.
-func (d *Delivery) Refused() {
+// Unfinished implements the hook of package poller: the handler crashed, or its ack was refused.
+func (d *Delivery) Unfinished() {
 	//nolint:forbidigo // the delivery is over
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTimeout)
 	defer cancel()

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -73,8 +74,10 @@ func (s *sim) travelling() *journey {
 		mortal.AddHook(its)
 		s.atEnd = append([]func(){func() { _ = mortal.Close() }}, s.atEnd...)
 		rdb := []*redis.Client{s.rdb, j.rdb}[i]
+		mover := s.store(mortal)
+		mover.NameMove = func() string { return strconv.FormatUint(s.random.Uint64(), 36) }
 		j.sides[i] = &side{
-			journey: j, number: i, store: s.store(rdb), mortal: s.store(mortal), life: its,
+			journey: j, number: i, store: s.store(rdb), mortal: mover, life: its,
 			leases: map[string]*version{}, answered: map[string]uint64{}, starts: newStarts(s, j.flow, func() bool { return true }),
 		}
 	}
@@ -140,9 +143,10 @@ func (j *journey) move(o Op) {
 	if j.moving {
 		return
 	}
-	if len(j.timers) == 0 {
-		j.schedule(o)
-	}
+	first := o                                           // to have something to move
+	first.Client = 0                                     // who writes to the first Redis
+	first.A += len(moveDelays) - 1 - o.A%len(moveDelays) // with the longest delay
+	j.schedule(first)
 	j.began, j.moving = true, true
 	j.start(o, new(shards.MoveProgress))
 }

@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -121,7 +120,7 @@ func (s *Store) moveOf(ctx context.Context, name string) (id string, err error) 
 
 // begin prepares the target, and then notes the move in the source.
 func (m *mover) begin(ctx context.Context) (err error) {
-	m.move = rand.Text()
+	m.move = m.from.NameMove()
 	for _, name := range m.names { // batches without a move
 		if err := m.from.complete(ctx, m.source, []string{name}); err != nil {
 			return err

@@ -62,6 +62,9 @@ func (w *world) redrive(st step) {
 					w.fail("the redrive has replaced %s, and there was no such timer", l.ID)
 				}
 			default:
+				if old == nil {
+					w.fail("the redrive has left the dead letter of %s, and nothing is in its way", l.ID)
+				}
 				return
 			}
 			s.put(l.ID, modelKey(l.ID), "redriven", time.Now().Add(max(st.in(), 0)))

@@ -69,7 +69,8 @@ func (s *Store) redriveResting(ctx context.Context, l sharding.Layout, topic str
 // movingRedrive redrives dead letters of a topic whose timers move. The timer of a dead
 // letter, or one with its key, may be in another shard than the dead letter. So the timer is
 // written as a schedule writes it, and then the dead letter is deleted. The key of the
-// schedule makes it one timer if this is repeated.
+// schedule makes it one timer if a later redrive repeats this because the dead letter is
+// still there.
 type movingRedrive struct {
 	store   *Store
 	topic   string
@@ -160,16 +161,19 @@ func (m *movingRedrive) write(ctx context.Context, this string, d *timers.DeadLe
 	if d.Payload == nil || b.Add(m.topic, &e) != nil {
 		return wakebelltype.RedriveSkippedBroken, nil
 	}
-	stored, err := m.store.Write(ctx, timers.NewKey("redrive", this, []byte(m.topic)), b)
-	if err != nil {
-		return 0, err
+	// That a timer is in the way may be the stored answer to an earlier redrive: then a key of
+	// this call asks again.
+	for _, key := range []*timers.Key{timers.NewKey("redrive", this, []byte(m.topic)), timers.NewCallKey()} {
+		stored, err := m.store.Write(ctx, key, b)
+		if err != nil {
+			return 0, err
+		}
+		switch stored[0].Outcome {
+		case wakebelltype.OutcomeCreated:
+			return wakebelltype.RedriveSucceeded, nil
+		case wakebelltype.OutcomeReplaced, wakebelltype.OutcomeSuperseded:
+			return wakebelltype.RedriveOverwrote, nil
+		}
 	}
-	switch stored[0].Outcome {
-	case wakebelltype.OutcomeCreated:
-		return wakebelltype.RedriveSucceeded, nil
-	case wakebelltype.OutcomeReplaced, wakebelltype.OutcomeSuperseded:
-		return wakebelltype.RedriveOverwrote, nil
-	default:
-		return wakebelltype.RedriveSkippedLive, nil
-	}
+	return wakebelltype.RedriveSkippedLive, nil
 }

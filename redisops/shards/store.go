@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"crypto/rand"
 	"embed"
 	"sync"
 	"time"
@@ -45,12 +46,16 @@ type Store struct {
 	offsets sync.Map // of reshardings; see transport
 	bounds  stepBounds
 	margin  time.Duration // see moveMargin
+
+	// NameMove names a move to another Redis that begins here, as no other one. By default the
+	// name is random; a simulation draws it from its seed.
+	NameMove func() string
 }
 
 // New returns the store of topics with and without shards on the Redis of t. It starts no
 // goroutine.
 func New(t *timers.Timers) *Store {
-	return &Store{timers: t, layouts: newMap(t), bounds: stepBounds{timers: movePage, bytes: moveBytes}, margin: moveMargin}
+	return &Store{timers: t, layouts: newMap(t), bounds: stepBounds{timers: movePage, bytes: moveBytes}, margin: moveMargin, NameMove: rand.Text}
 }
 
 // Timers returns the store of physical topics.

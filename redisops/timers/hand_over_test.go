@@ -141,6 +141,9 @@ func TestHandOverTakesFewCommands(t *testing.T) {
 	leases := f.perKey(t, 1, 10).Leases
 	for _, id := range []string{"b", "c", "d"} {
 		require.NoError(t, f.rdb.ConfigResetStat(t.Context()).Err())
+		if token := &leases[0].Token; strings.Contains(string(*token), ".") {
+			*token += "0" // since Redis 7.2, and in Valkey, a score has fewer digits than the script writes
+		}
 		leases = f.perKey(t, 1, 10, ack(leases[0])).Leases
 		require.Equal(t, []string{id}, storetest.IDs(leases))
 		total := 0

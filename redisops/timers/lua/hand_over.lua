@@ -25,7 +25,7 @@ local function next_in_line(id, token)
   local next_id = string.sub(member, #prefix + PLACE + 1)
   local scores = call('ZMSCORE', timeline, id, next_id)
   -- The next timer was not claimed before: it has no record.
-  if scores[1] ~= token or scores[2] ~= PARKED or call('HEXISTS', KEYS.leases, next_id) == 1 then return nil end
+  if not scores[1] or not same(scores[1], token) or scores[2] ~= PARKED or call('HEXISTS', KEYS.leases, next_id) == 1 then return nil end
 
   local size, apart_from = call('HSTRLEN', KEYS.payloads, next_id), tonumber(ARGV.apart_from)
   if size == 0 or size > tonumber(ARGV.max_payload) or apart_from > 0 and size >= apart_from then return nil end

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -141,6 +142,39 @@ type retryIn struct{ delay time.Duration }
 
 func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
 
+// The bounds of Snooze.
+const (
+	MinSnooze = time.Millisecond
+	MaxSnooze = 365 * 24 * time.Hour
+)
+
+// Snooze returns the error by which a handler has its timer delivered again after d, from
+// MinSnooze to MaxSnooze, because it is not yet time for it. It is no failure: it uses up
+// no attempt, Attempt and Failures stay, and it is counted and recorded apart, as snoozed. To
+// give a reason, wrap it: fmt.Errorf("the shop is closed: %w", Snooze(d)). Of a d out of bounds
+// it returns an error that wraps ErrInvalid, and the handler has failed. A snooze counts as
+// a failure of a message of a queue, and if the node ends or loses Redis right after its
+// settlement.
+func Snooze(d time.Duration) error {
+	if d < MinSnooze || d > MaxSnooze {
+		return argument.Invalid("snooze", "%v, want %v to %v", d, MinSnooze, MaxSnooze)
+	}
+	return &snooze{d}
+}
+
+type snooze struct{ delay time.Duration }
+
+func (s *snooze) Error() string { return "snoozed for " + s.delay.String() }
+
+// SnoozeDelay returns the delay if err is or wraps an error of Snooze, and whether it does.
+func SnoozeDelay(err error) (time.Duration, bool) {
+	s, ok := errors.AsType[*snooze](err)
+	if !ok {
+		return 0, false
+	}
+	return s.delay, true
+}
+
 // Release returns the error by which a handler gives its timer back as if it had not
 // been delivered: it is due again at once, on any node, and its attempts stay. A handler
 // returns it when the reason lies in this process and not in the timer, for instance a
@@ -169,6 +203,9 @@ func verdict(err error) (o poller.Outcome) {
 	}
 	if _, ok := errors.AsType[*rejection](err); ok {
 		return poller.Rejected(err)
+	}
+	if s, ok := errors.AsType[*snooze](err); ok {
+		return poller.Snoozed(s.delay, err)
 	}
 	if r, ok := errors.AsType[*retryIn](err); ok {
 		return poller.FailedFor(r.delay, err)

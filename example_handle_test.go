@@ -286,6 +286,14 @@ func ExampleToActor() {
 	// Output: 1990
 }
 
+func ExampleSnooze() {
+	err := fmt.Errorf("the shop is closed: %w", wakebell.Snooze(time.Hour)) // no failure
+	d, snoozed := wakebell.SnoozeDelay(err)
+	fmt.Println(d, snoozed)
+	// Output:
+	// 1h0m0s true
+}
+
 func ExampleRelease() {
 	err := wakebell.Release(errors.New("the printer is not connected"))
 	fmt.Println(err, wakebell.IsReleased(err))

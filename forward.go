@@ -127,6 +127,10 @@ var errReleased = errors.New("released")
 
 func nack(a *messages.Nack) error {
 	switch {
+	case a.GetSnooze() && a.GetReason() == "":
+		return Snooze(a.GetDelay().AsDuration())
+	case a.GetSnooze():
+		return fmt.Errorf("%s: %w", a.GetReason(), Snooze(a.GetDelay().AsDuration()))
 	case a.GetDelay() == nil:
 		return errors.New(a.GetReason())
 	case a.GetReason() == "":

@@ -234,6 +234,7 @@ type Handler struct {
 //	nil          ack: the timer is deleted
 //	Reject(err)  reject: the timer is dead-lettered
 //	RetryIn(d)   nack: the timer is retried after d
+//	Snooze(d)    the timer is delivered again after d; no failure
 //	any error    nack: the timer is retried after the topic's backoff
 //
 // A panic is logged, and the timer is delivered again when its lease expires. A

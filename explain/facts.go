@@ -185,6 +185,8 @@ func outcomeText(o wakebelltype.EventKind) string {
 		return "succeeded"
 	case wakebelltype.EventRetried:
 		return "failed"
+	case wakebelltype.EventSnoozed:
+		return "snoozed it"
 	case wakebelltype.EventDead:
 		return "made it a dead letter"
 	case wakebelltype.EventDiscarded:

@@ -20,6 +20,12 @@ func (l *Lease) NackIn(delay time.Duration, err error) *Nack {
 	return &Nack{Delivery: l.GetDelivery(), Reason: text(err), Delay: durationpb.New(max(delay, 0))}
 }
 
+// Snooze answers that it was not yet time for the timer: it is delivered again after delay,
+// from 1 ms to 365 days, which is no failure and no attempt. Earlier nodes count a failure.
+func (l *Lease) Snooze(delay time.Duration) *Nack {
+	return &Nack{Delivery: l.GetDelivery(), Delay: durationpb.New(delay), Snooze: true}
+}
+
 // Reject answers that it must not be retried.
 func (l *Lease) Reject(err error) *Reject {
 	return &Reject{Delivery: l.GetDelivery(), Reason: text(err)}
@@ -40,6 +46,9 @@ func (b *LeaseBatch) Nack(err error) *Nack { return b.all().Nack(err) }
 
 // NackIn is Nack with the delay until the retry, at least 0.
 func (b *LeaseBatch) NackIn(delay time.Duration, err error) *Nack { return b.all().NackIn(delay, err) }
+
+// Snooze answers that it was not yet time for them.
+func (b *LeaseBatch) Snooze(delay time.Duration) *Nack { return b.all().Snooze(delay) }
 
 // Reject answers that they must not be retried.
 func (b *LeaseBatch) Reject(err error) *Reject { return b.all().Reject(err) }

@@ -510,7 +510,10 @@ type Nack struct {
 	Delivery uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
 	Reason   string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Delay until the retry; absent: the backoff of the topic.
-	Delay         *durationpb.Duration `protobuf:"bytes,3,opt,name=delay,proto3" json:"delay,omitempty"`
+	Delay *durationpb.Duration `protobuf:"bytes,3,opt,name=delay,proto3" json:"delay,omitempty"`
+	// It was not yet time for the timer: it is delivered again after the delay, 1 ms to 365
+	// days, which is neither a failure nor an attempt. Earlier nodes count a failure.
+	Snooze        bool `protobuf:"varint,4,opt,name=snooze,proto3" json:"snooze,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -564,6 +567,13 @@ func (x *Nack) GetDelay() *durationpb.Duration {
 		return x.Delay
 	}
 	return nil
+}
+
+func (x *Nack) GetSnooze() bool {
+	if x != nil {
+		return x.Snooze
+	}
+	return false
 }
 
 // Reject reports that a retry cannot help. The timer is dead-lettered.
@@ -816,11 +826,12 @@ const file_messages_wakebell_proto_rawDesc = "" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12*\n" +
 	"\x06leases\x18\x03 \x03(\v2\x12.wakebell.v1.LeaseR\x06leases\"!\n" +
 	"\x03Ack\x12\x1a\n" +
-	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\"k\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\"\x83\x01\n" +
 	"\x04Nack\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
-	"\x05delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05delay\"<\n" +
+	"\x05delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12\x16\n" +
+	"\x06snooze\x18\x04 \x01(\bR\x06snooze\"<\n" +
 	"\x06Reject\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"%\n" +

@@ -98,6 +98,7 @@ func (t *subscriber) forget(delivery uint64) bool {
 func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 	v := &messages.Verdict{Id: l.GetId()}
 	delay, retry := wakebell.RetryDelay(err)
+	later, snoozed := wakebell.SnoozeDelay(err)
 	switch {
 	case err == nil:
 		v.Kind = &messages.Verdict_Ack{Ack: l.Ack()}
@@ -105,6 +106,10 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 		v.Kind = &messages.Verdict_Release{Release: l.Release()}
 	case wakebell.IsRejected(err):
 		v.Kind = &messages.Verdict_Reject{Reject: l.Reject(err)}
+	case snoozed:
+		n := l.NackIn(later, err)
+		n.Snooze = true
+		v.Kind = &messages.Verdict_Nack{Nack: n}
 	case retry:
 		v.Kind = &messages.Verdict_Nack{Nack: l.NackIn(delay, err)}
 	default:

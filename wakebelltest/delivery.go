@@ -45,6 +45,8 @@ const (
 	// Discarded means that the timer was rejected on a topic with
 	// DiscardRejected, and deleted.
 	Discarded Outcome = "discarded"
+	// Snoozed means that the handler returned Snooze, which is no failure.
+	Snoozed Outcome = "snoozed"
 	// Released means that a drain returned the timer as if it had not been
 	// delivered.
 	Released Outcome = "released"

@@ -47,6 +47,9 @@ type wire struct {
 	topic string // without the prefix
 }
 
+// Wrapped returns the source whose exchanges are recorded.
+func (s *wire) Wrapped() any { return s.Source }
+
 func (s *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	h := s.node.world.history
 	if r.Want > 0 && h.claimedNow() {
@@ -133,6 +136,9 @@ func (r *record) settled(s exchange.Settlement, refused exchange.RefusalReason) 
 		r.Outcome = Crashed
 	case s.Verdict == exchange.Nack:
 		r.Outcome = Retried
+		if _, snoozed := wakebell.SnoozeDelay(r.Err); snoozed {
+			r.Outcome = Snoozed
+		}
 	case s.Verdict == exchange.DeadLetter:
 		r.Outcome = Dead
 	case s.Verdict == exchange.Release:

@@ -15,6 +15,9 @@ const (
 	// EventRetried means that the timer failed and will be retried. It has Took,
 	// RetryIn, and the error in Text.
 	EventRetried EventKind = "retried"
+	// EventSnoozed means that the handler has snoozed the timer, which is no failure. It has
+	// Took, RetryIn, and the reason in Text.
+	EventSnoozed EventKind = "snoozed"
 	// EventDead means that the timer was dead-lettered. It has Entry, the reason in
 	// Text, and Took if a handler received the timer.
 	EventDead EventKind = "dead"

@@ -17,6 +17,7 @@ type Counters struct {
 	Delivered      int64 `json:"delivered"`       // leases passed to a handler
 	Acked          int64 `json:"acked"`           // settled as handled
 	Retried        int64 `json:"retried"`         // settled with a failure, due again
+	Snoozed        int64 `json:"snoozed"`         // settled by Snooze, due again, without a failure
 	DeadLettered   int64 `json:"dead_lettered"`   // dead-lettered
 	Discarded      int64 `json:"discarded"`       // rejected under DiscardRejected, and messages failed under ErrorsAreFinal
 	Released       int64 `json:"released"`        // returned unhandled

@@ -50,9 +50,12 @@ func (c *Core) countSettled(now time.Time, f *Flight, r *exchange.Reply) {
 				c.Counters.RejectedAcks.Add(1)
 			}
 		case exchange.Nack:
-			if v.Panicked {
+			switch {
+			case v.Panicked:
 				c.Counters.Crashed.Add(1)
-			} else {
+			case v.Snoozed:
+				c.Counters.Snoozed.Add(1)
+			default:
 				c.Counters.Retried.Add(1)
 			}
 		case exchange.DeadLetter: // counted from the reply

@@ -79,6 +79,7 @@ type Config struct {
 
 	Forwards  bool   // leases are forwarded: only their targets ask to extend them
 	Peeks     bool   // the source can peek
+	Snoozes   bool   // the source can take back what a snooze has counted
 	Overrides bool   // there is an override to read before the first claim
 	Reports   bool   // the state of this node is stored for operators
 	Topic     string // the physical topic

@@ -5,7 +5,7 @@ import "time"
 // Outcome is the result of a delivery. The zero value is success.
 type Outcome struct {
 	Kind   OutcomeKind
-	Delay  time.Duration // FailedFor
+	Delay  time.Duration // FailedFor, Snoozed
 	Reason string        // the text of the error
 
 	// Of the call of user code, if it is measured for adaptive concurrency.
@@ -27,6 +27,7 @@ const (
 	Crashed                   // ended without a verdict: due again when the lease expires
 	Released                  // returned as if never claimed
 	Skipped                   // its context ended before a handler began
+	Snoozed                   // due again after Delay; no failure, and no attempt
 )
 
 // retries reports whether the outcome leads to a retry.

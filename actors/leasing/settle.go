@@ -89,10 +89,15 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 		c.Effects.Ended(l, End{Kind: wakebelltype.EventRetried, Why: o.Reason, Took: took, RetryIn: max(l.deadline.Sub(now), 0)})
 		return false
 	}
+	if o.Kind == Snoozed && !c.Snoozes {
+		o.Kind = FailedFor
+	}
 	v := Verdict{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Took: took, Panicked: o.Kind == Panicked}
 	switch o.Kind {
 	case Crashed: // where leases do not expire
 		v.Kind = exchange.Fail
+	case Snoozed:
+		v.Kind, v.Delay, v.Snoozed = exchange.Nack, o.Delay, true
 	case Failed, FailedFor, Panicked:
 		c.retry(&v, o, now)
 	case Undeliverable:

@@ -64,6 +64,7 @@ type Verdict struct {
 	Took   time.Duration // of the handler
 
 	Panicked bool // the handler did
+	Snoozed  bool // a Nack that counts nothing
 
 	failed   bool // a dead letter whose last delivery counts as a failure
 	rejected bool // by the handler

@@ -76,6 +76,11 @@ func FailedFor(delay time.Duration, err error) Outcome {
 	return Outcome{Kind: leasing.FailedFor, Delay: max(delay, 0), Reason: usercode.Text(err)}
 }
 
+// Snoozed counts neither a failure nor an attempt; the timer is due again after delay.
+func Snoozed(delay time.Duration, err error) Outcome {
+	return Outcome{Kind: leasing.Snoozed, Delay: max(delay, 0), Reason: usercode.Text(err)}
+}
+
 // Rejected ends the timer without a retry, as the topic's reject policy says.
 func Rejected(err error) Outcome { return Outcome{Kind: leasing.Rejected, Reason: usercode.Text(err)} }
 
@@ -102,7 +107,7 @@ func (o Outcome) Result() metrics.Result {
 		return metrics.Undeliverable
 	case leasing.Panicked, leasing.Crashed:
 		return metrics.Crashed
-	case leasing.Released, leasing.Skipped:
+	case leasing.Released, leasing.Skipped, leasing.Snoozed:
 		return metrics.Released
 	case leasing.Succeeded:
 	}

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -37,6 +38,7 @@ func (p *poller) emitDelivered(l *lease) {
 // their entry, and for those that the source refused.
 func (p effects) Settled(f *leasing.Flight) {
 	collects, settled := p.Feed.Collects(), 0
+	var snoozed []exchange.Lease
 	for i := range f.Settling {
 		v := &f.Settling[i]
 		if v.Lease.Refused() || v.Kind == exchange.DeadLetter {
@@ -45,6 +47,9 @@ func (p effects) Settled(f *leasing.Flight) {
 		settled++
 		if v.Panicked {
 			p.unfinished(v.Lease)
+		}
+		if v.Snoozed {
+			snoozed = append(snoozed, *v.Lease.Lease)
 		}
 		records := v.Kind != exchange.Release && // no attempt
 			p.Records.Wants(v.Kind == exchange.Ack && v.Reason == "", v.Lease.Claims > 1)
@@ -63,6 +68,31 @@ func (p effects) Settled(f *leasing.Flight) {
 		p.Feed.Miss(settled)
 	}
 	p.Records.Wake()
+	if len(snoozed) > 0 {
+		p.uncount(snoozed)
+	}
+}
+
+// uncountTimeout bounds a call that takes back what snoozes have counted, because the end of a
+// drain waits for it.
+const uncountTimeout = time.Second
+
+// uncount takes back in the background what the nacks of snoozed timers have counted.
+func (p effects) uncount(snoozed []exchange.Lease) {
+	source, can := snoozerOf(p.Source)
+	if !can {
+		return
+	}
+	ended := p.queue.ctx
+	p.io.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), uncountTimeout)
+		defer cancel()
+		if err := source.Uncount(ctx, snoozed); err != nil {
+			if skipped, ok := p.logLimit.Allow("snooze " + p.Source.Name()); ok {
+				p.Logger.Warn("snoozes counted as failures", "err", err, "count", len(snoozed), "skipped", skipped)
+			}
+		}
+	})
 }
 
 // settledEvent returns the event of a settlement that is no dead letter.
@@ -77,8 +107,11 @@ func settledEvent(v *leasing.Verdict) wakebelltype.Event {
 		e.Kind, e.Text = wakebelltype.EventDiscarded, v.Reason
 	case exchange.Nack:
 		e.Kind, e.RetryIn, e.Text = wakebelltype.EventRetried, v.Delay, v.Reason
-		if v.Panicked {
+		switch {
+		case v.Panicked:
 			e.Kind = wakebelltype.EventCrashed
+		case v.Snoozed:
+			e.Kind = wakebelltype.EventSnoozed
 		}
 	case exchange.Release:
 		e.Kind = wakebelltype.EventReleased

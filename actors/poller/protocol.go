@@ -109,6 +109,33 @@ type Peeker interface {
 	Peek(ctx context.Context) (exchange.PeekReply, error)
 }
 
+// Snoozer is a Source whose timers can be snoozed. Of others, a snooze is a failure.
+type Snoozer interface {
+	// Uncount takes the attempts and failures back that nacks of these leases have counted,
+	// where the timers still wait.
+	Uncount(ctx context.Context, leases []exchange.Lease) error
+}
+
+// snoozes reports whether timers of a source can be snoozed.
+func snoozes(source any) bool {
+	_, can := snoozerOf(source)
+	return can
+}
+
+// snoozerOf returns the Snoozer that a source is or wraps.
+func snoozerOf(source any) (Snoozer, bool) {
+	for {
+		if s, ok := source.(Snoozer); ok {
+			return s, true
+		}
+		w, ok := source.(interface{ Wrapped() any })
+		if !ok {
+			return nil, false
+		}
+		source = w.Wrapped()
+	}
+}
+
 // Announcer lets the nodes of a topic agree which of them polls it first, see package
 // division. It needs a Source that is a Peeker.
 type Announcer interface {

@@ -142,6 +142,9 @@ type measuredSource struct {
 	m *Metrics
 }
 
+// Wrapped returns the source that is measured, which may be able to do more.
+func (s measuredSource) Wrapped() any { return s.Source }
+
 type measuredPeeker struct {
 	measuredSource
 	peeker peeker

@@ -27,6 +27,7 @@ func counted(always bool, of func(*observers) metric.Int64Observable, value func
 var pollerCounts = [...]pollerCount{
 	ended("ack", func(c *wakebelltype.Counters) int64 { return c.Acked - c.RejectedAcks }),
 	ended("retry", func(c *wakebelltype.Counters) int64 { return c.Retried }),
+	ended("snoozed", func(c *wakebelltype.Counters) int64 { return c.Snoozed }),
 	ended("dead", func(c *wakebelltype.Counters) int64 { return c.DeadLettered - c.Rejected - c.PayloadsMissing }),
 	ended("rejected", func(c *wakebelltype.Counters) int64 { return c.Rejected }),
 	ended("discarded", func(c *wakebelltype.Counters) int64 { return c.Discarded }),

@@ -188,6 +188,18 @@ export class Retry extends Error {
   }
 }
 
+/**
+ * A handler throws it if it is not yet time for the timer, to have it delivered again. It is no
+ * failure and uses up no attempt. `delayMs` is 1 to 31,536,000,000 (365 days); with any
+ * other, and with a node of an earlier version, the handler has failed.
+ */
+export class Snooze extends Retry {
+  constructor(delayMs: number, reason = "") {
+    super(delayMs, reason);
+    this.name = "Snooze";
+  }
+}
+
 /** A handler throws it if a retry cannot help: the timer is dead-lettered. */
 export class Reject extends Error {
   constructor(reason = "") {

@@ -4,7 +4,7 @@
  * more than its own lease.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { Reject, Retry } from "./errors.js";
+import { Reject, Retry, Snooze } from "./errors.js";
 import type { VerdictSchema } from "./pb/remote_pb.js";
 import type { Handler } from "./subscription.js";
 import type { Lease } from "./types.js";
@@ -44,7 +44,7 @@ export function verdictOf(thrown: Thrown | undefined, delivery: bigint): Verdict
     }
     if (thrown.error instanceof Retry) {
       const { delayMs } = new Retry(thrown.error.delayMs); // which checks what a subclass has changed
-      return { case: "nack", value: { delivery, reason, delay: duration(delayMs, "delayMs") } };
+      return { case: "nack", value: { delivery, reason, delay: duration(delayMs, "delayMs"), snooze: thrown.error instanceof Snooze } };
     }
   } catch (broken) { // by a subclass or a proxy of the user's
     return { case: "nack", value: { delivery, reason: textOf(broken).slice(0, MAX_REASON) } };

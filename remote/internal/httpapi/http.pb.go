@@ -350,7 +350,10 @@ type NackRequest struct {
 	Token  string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
 	Reason string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Delay until the retry; absent: the backoff of the topic.
-	Delay         *durationpb.Duration `protobuf:"bytes,4,opt,name=delay,proto3" json:"delay,omitempty"`
+	Delay *durationpb.Duration `protobuf:"bytes,4,opt,name=delay,proto3" json:"delay,omitempty"`
+	// It was not yet time for the timer: it is delivered again after the delay, 1 ms to 365
+	// days, which is neither a failure nor an attempt.
+	Snooze        bool `protobuf:"varint,5,opt,name=snooze,proto3" json:"snooze,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,6 +414,13 @@ func (x *NackRequest) GetDelay() *durationpb.Duration {
 		return x.Delay
 	}
 	return nil
+}
+
+func (x *NackRequest) GetSnooze() bool {
+	if x != nil {
+		return x.Snooze
+	}
+	return false
 }
 
 // RejectRequest reports that a retry cannot help. The timer becomes a dead letter.
@@ -1025,12 +1035,13 @@ const file_remote_internal_httpapi_http_proto_rawDesc = "" +
 	"\n" +
 	"AckRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\"\x82\x01\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\"\x9a\x01\n" +
 	"\vNackRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12/\n" +
-	"\x05delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05delay\"S\n" +
+	"\x05delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12\x16\n" +
+	"\x06snooze\x18\x05 \x01(\bR\x06snooze\"S\n" +
 	"\rRejectRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x16\n" +

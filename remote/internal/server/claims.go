@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/httpapi"
 	"github.com/wakebell/wakebell/remote/internal/subscriptions"
@@ -226,6 +227,11 @@ func (c *httpCall) verdict(ctx context.Context, m ofLease, verdict proto.Message
 	}
 	if n, is := verdict.(*messages.Nack); is && n.GetDelay() != nil && (!n.GetDelay().IsValid() || n.GetDelay().AsDuration() < 0) {
 		return done, invalid("delay: want 0s or more")
+	}
+	if n, is := verdict.(*messages.Nack); is && n.GetSnooze() {
+		if d := n.GetDelay().AsDuration(); d < wakebell.MinSnooze || d > wakebell.MaxSnooze {
+			return done, invalid("delay: a snooze wants 0.001s to 31536000s")
+		}
 	}
 	if err := c.permit(&messages.Verdicts{Topic: m.GetTopic(), Subscriber: t.subscriber()}); err != nil {
 		return done, err

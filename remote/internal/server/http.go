@@ -106,7 +106,7 @@ func (s *Server) doHTTP(ctx context.Context, request proto.Message) (proto.Messa
 	case *httpapi.AckRequest:
 		return c.settle(ctx, m, &messages.Ack{})
 	case *httpapi.NackRequest:
-		return c.settle(ctx, m, &messages.Nack{Reason: m.GetReason(), Delay: m.GetDelay()})
+		return c.settle(ctx, m, &messages.Nack{Reason: m.GetReason(), Delay: m.GetDelay(), Snooze: m.GetSnooze()})
 	case *httpapi.RejectRequest:
 		return c.settle(ctx, m, &messages.Reject{Reason: m.GetReason()})
 	case *httpapi.ReleaseRequest:

@@ -5,7 +5,7 @@
 
 from . import aio, errors, recurring, types, webhook
 from ._blocking import Client, Subscription, Turn
-from .errors import Reject, Retry, WakebellError
+from .errors import Reject, Retry, Snooze, WakebellError
 from .recurring import (
     Celery,
     Cron,
@@ -58,6 +58,7 @@ __all__ = [
     "RecurringState",
     "Reject",
     "Retry",
+    "Snooze",
     "Run",
     "Scheduled",
     "State",

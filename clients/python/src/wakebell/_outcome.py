@@ -70,7 +70,7 @@ def verdict(error: BaseException | None, delivery: int) -> dict[str, Any]:
     try:
         if is_a(error, errors.Retry):
             delay = _values.duration(errors.check_delay(error.delay), "delay")  # type: ignore[attr-defined]
-            return {"nack": wakebell_pb2.Nack(delivery=delivery, reason=_reason(error), delay=delay)}
+            return {"nack": wakebell_pb2.Nack(delivery=delivery, reason=_reason(error), delay=delay, snooze=is_a(error, errors.Snooze))}
         if is_a(error, asyncio.CancelledError):
             return {"nack": wakebell_pb2.Nack(delivery=delivery, reason="the handler was cancelled")}
     except BaseException as broken:  # of an exception class of the user's

@@ -213,6 +213,14 @@ class Retry(Exception):
         self.delay = check_delay(delay)
 
 
+class Snooze(Retry):
+    """A handler raises it if it is not yet time for the timer, to have it delivered again.
+
+    It is no failure and uses up no attempt. ``delay`` is 1 ms to 365 days; with any other, and
+    with a node of an earlier version, the handler has failed.
+    """
+
+
 class Reject(Exception):
     """A handler raises it if a retry cannot help: the timer is dead-lettered."""
 

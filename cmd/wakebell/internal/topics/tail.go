@@ -174,8 +174,9 @@ func printEvent(a *cli.App, e wakebelltype.Event) error {
 		}
 	}
 	set(&line.LatenessMS, e.Lateness, wakebelltype.EventDelivered)
-	set(&line.TookMS, e.Took, wakebelltype.EventAcked, wakebelltype.EventRetried, wakebelltype.EventDiscarded, wakebelltype.EventCrashed)
-	set(&line.RetryInMS, e.RetryIn, wakebelltype.EventRetried)
+	set(&line.TookMS, e.Took, wakebelltype.EventAcked, wakebelltype.EventRetried, wakebelltype.EventDiscarded, wakebelltype.EventCrashed,
+		wakebelltype.EventSnoozed)
+	set(&line.RetryInMS, e.RetryIn, wakebelltype.EventRetried, wakebelltype.EventSnoozed)
 	return a.PrintJSON(line)
 }
 
@@ -196,7 +197,7 @@ func eventText(e wakebelltype.Event, topic string) string {
 	if e.Took > 0 {
 		fact("took %v", e.Took.Round(100*time.Microsecond))
 	}
-	if e.Kind == wakebelltype.EventRetried {
+	if e.Kind == wakebelltype.EventRetried || e.Kind == wakebelltype.EventSnoozed {
 		fact("again in %v", e.RetryIn.Round(time.Millisecond))
 	}
 	if e.Missed > 0 {

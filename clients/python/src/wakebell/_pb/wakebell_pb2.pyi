@@ -103,14 +103,16 @@ class LeaseEnded(_message.Message):
     def __init__(self, id: _Optional[str] = ..., delivery: _Optional[int] = ..., reason: _Optional[_Union[LeaseEnd, str]] = ...) -> None: ...
 
 class Nack(_message.Message):
-    __slots__ = ["delay", "delivery", "reason"]
+    __slots__ = ["delay", "delivery", "reason", "snooze"]
     DELAY_FIELD_NUMBER: _ClassVar[int]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    SNOOZE_FIELD_NUMBER: _ClassVar[int]
     delay: _duration_pb2.Duration
     delivery: int
     reason: str
-    def __init__(self, delivery: _Optional[int] = ..., reason: _Optional[str] = ..., delay: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    snooze: bool
+    def __init__(self, delivery: _Optional[int] = ..., reason: _Optional[str] = ..., delay: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., snooze: bool = ...) -> None: ...
 
 class Reject(_message.Message):
     __slots__ = ["delivery", "reason"]

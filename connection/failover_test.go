@@ -82,7 +82,7 @@ func TestSilentServerIsNotDialledForATimeout(t *testing.T) {
 		require.Error(t, dial(t.Context(), "refuses"))
 		require.Equal(t, 4, dialled, "one that refuses may accept at any time")
 
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.Error(t, dial(t.Context(), "silent"))
 		require.Equal(t, 5, dialled)
 		require.Len(t, d.silent, 1)

@@ -29,7 +29,7 @@ func TestPauseEndsAtItsInstant(t *testing.T) {
 			}
 			_, err = w.Client().Schedule(t.Context(), drafts...)
 			require.NoError(t, err)
-			w.Advance(paused.PausedUntil.Sub(time.Now()) - time.Millisecond)
+			w.Advance(time.Until(paused.PausedUntil) - time.Millisecond)
 			require.Empty(t, w.Delivered("calls"))
 			w.Advance(100 * time.Millisecond)
 			require.Len(t, w.Delivered("calls"), len(drafts))

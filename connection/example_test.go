@@ -48,6 +48,16 @@ func ExampleWithoutRedis() {
 	// Output: invalid argument: conn: it has no Redis; make it with connection.New
 }
 
+// Nodes and clients soon ask another Sentinel when the one that they ask is cut off.
+func ExampleFailoverOptions() {
+	rdb := redis.NewFailoverClient(connection.FailoverOptions(&redis.FailoverOptions{
+		MasterName: "mymaster", SentinelAddrs: []string{"10.0.0.1:26379", "10.0.0.2:26379", "10.0.0.3:26379"},
+	}))
+	defer func() { check(rdb.Close()) }()
+	fmt.Println(rdb.Options().ReadTimeout == connection.DefaultSilence)
+	// Output: true
+}
+
 func ExampleConnection() {
 	server := embedded.Start()
 	defer server.Close()

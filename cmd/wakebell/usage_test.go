@@ -116,7 +116,7 @@ func TestGlobalFlagsNameKeys(t *testing.T) {
 	require.Len(t, topics, 1)
 	require.Equal(t, map[string]any{
 		"topic": full, "timers": 1.0, "due": 0.0, "dead": 0.0, "nodes": 0.0, "shards": 1.0, "unattended": "", "division": []any{}, "reports": []any{}, "settings": map[string]any{},
-		"paused": false, "paused_at": "", "paused_by": "", "paused_reason": "", "fault": "", "oldest_due_s": float64(0), "late_ms": float64(0), "rate": float64(0), "problem": "",
+		"paused": false, "paused_at": "", "paused_by": "", "paused_reason": "", "paused_until": "", "fault": "", "oldest_due_s": float64(0), "late_ms": float64(0), "rate": float64(0), "problem": "",
 	}, topics[0])
 	cancelled := objects(t, b.fine(args("cancel", "-t", "x", "a", "-o", "json")...))
 	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])

@@ -31,7 +31,7 @@ activation, at).`,
   wakebell wait imports customers -o json | jq .result.content.body`,
 		Args: cobra.ExactArgs(2),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this `duration`; 0: never")
+	cli.DurationVar(cmd.Flags(), &timeout, "timeout", 0, "give up after this `duration`; 0: never")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		if timeout < 0 {

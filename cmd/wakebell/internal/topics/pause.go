@@ -35,7 +35,7 @@ paused_reason, paused_until and settings.`,
 		Args: cli.NoArgs,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason to show to operators, a `text` of up to 1,024 bytes")
-	cmd.Flags().DurationVar(&lasts, "for", 0, "end the pause after this `duration` of Redis's clock")
+	cli.DurationVar(cmd.Flags(), &lasts, "for", 0, "end the pause after this `duration` of Redis's clock")
 	cmd.Flags().StringVar(&until, "until", "", "end the pause at this `instant` of Redis's clock, in RFC 3339")
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
 	cmd.Flags().StringVar(&by, "by", "", "`name` of the operator (default user@host)")

@@ -267,5 +267,5 @@ func TestDocumentedLinesAreInProgram(t *testing.T) {
 			require.Contains(t, program, block)
 		}
 	}
-	require.Equal(t, 2, blocks)
+	require.Equal(t, 5, blocks)
 }

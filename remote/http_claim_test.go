@@ -77,6 +77,24 @@ func TestLeasesOverHTTP(t *testing.T) {
 	})
 }
 
+// A snooze over HTTP delays a timer of a shard, and uses up no attempt.
+func TestLeaseOverHTTPIsSnoozed(t *testing.T) {
+	t.Parallel()
+	n := serveHTTP(t, withToken())
+	for _, err := range n.Client().Reshard(t.Context(), n.topic.Name(), 2) {
+		require.NoError(t, err)
+	}
+	leases := "/v1/topics/" + n.topic.Name() + "/leases"
+	n.scheduleOverHTTP(t, "a")
+	got := n.claim(t, leases, `{"wait":"1m"}`)
+	require.Len(t, got, 1)
+	n.http(t, "POST", leases+"/"+got[0]["token"].(string)+":nack", `{"snooze":true,"delay":"1h"}`).ok(t)
+	eventually(t, func() bool {
+		info, _, err := n.Client().Get(t.Context(), n.topic.Name(), "a")
+		return err == nil && info.Attempts == 0 && info.Failures == 0 && time.Until(info.Due) > 30*time.Minute
+	})
+}
+
 func TestQueuesArePulledOverHTTP(t *testing.T) {
 	t.Parallel()
 	n := serveHTTP(t, withToken())

@@ -96,6 +96,7 @@ func TestBadInputIsAProblem(t *testing.T) {
 		"no token of a lease":    {"POST", topic + "/leases/abc:ack", "", 400, "invalid", "token", nil},
 		"unknown lease":          {"POST", topic + "/leases/" + strings.Repeat("A", 32) + ":ack", "", 409, "conflict", "", nil},
 		"negative delay":         {"POST", topic + "/leases/" + strings.Repeat("A", 32) + ":nack", `{"delay":"-1s"}`, 400, "invalid", "delay", nil},
+		"short snooze":           {"POST", topic + "/leases/" + strings.Repeat("A", 32) + ":nack", `{"snooze":true}`, 400, "invalid", "delay", nil},
 		"another site":           {"POST", timers, `{}`, 403, "forbidden", "", []string{"Sec-Fetch-Site", "cross-site"}},
 		"another origin":         {"POST", timers, `{}`, 403, "forbidden", "", []string{"Origin", "https://attacker.example"}},
 	} {

@@ -116,7 +116,7 @@ bench: ## run the benchmarks (BENCH=regexp COUNT=6); save the output for benchst
 
 bench-peers: ROUNDS = 5
 bench-peers: setup ## measure Wakebell against its peers and its goals (ROUNDS=5 SCALE=1 ONLY=deliver,idle); half an hour
-	@if command -v npm >/dev/null; then cd bench/bullmq && npm install --no-audit --no-fund --silent; fi
+	@if command -v npm >/dev/null; then for dir in bullmq graphile; do (cd bench/$$dir && npm install --no-audit --no-fund --silent) || exit 1; done; fi
 	@cd bench && $(GO) run . peers --rounds $(ROUNDS) --scale $(SCALE) --only '$(ONLY)' --json results.json
 
 bench-test: ## test the module that measures

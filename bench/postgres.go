@@ -19,8 +19,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// postgres is a PostgreSQL server on a Unix socket. Like the Redis of the others it does
-// not wait for a disk.
+// postgres is a PostgreSQL server on a Unix socket.
 type postgres struct {
 	dir  string
 	cmd  *exec.Cmd
@@ -30,9 +29,18 @@ type postgres struct {
 // postgresConns is the number of connections of the pool.
 const postgresConns = 60
 
-// startPostgres starts a server in a temporary folder. The error wraps errAbsent if
-// PostgreSQL is not installed.
-func startPostgres(ctx context.Context) (p *postgres, err error) {
+// startPostgres starts the world's PostgreSQL, unless it runs already. The error wraps
+// errAbsent if PostgreSQL is not installed.
+func (w *world) startPostgres(ctx context.Context) (err error) {
+	if w.postgres == nil {
+		w.postgres, err = launchPostgres(ctx, w.durable)
+	}
+	return err
+}
+
+// launchPostgres starts a server in a temporary folder. Unless it is durable it does not wait
+// for a disk, like a Redis without persistence.
+func launchPostgres(ctx context.Context, durable bool) (p *postgres, err error) {
 	server, initdb := postgresProgram("postgres"), postgresProgram("initdb")
 	if server == "" || initdb == "" {
 		return nil, fmt.Errorf("%w: PostgreSQL is not installed", errAbsent)
@@ -56,8 +64,11 @@ func startPostgres(ctx context.Context) (p *postgres, err error) {
 	if out, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	cmd := exec.Command(server, "-D", data, "-k", p.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off", //nolint:noctx // close ends it
-		"-c", "full_page_writes=off", "-c", "shared_buffers=512MB", "-c", "max_connections=200")
+	args := []string{"-D", data, "-k", p.dir, "-c", "listen_addresses=", "-c", "shared_buffers=512MB", "-c", "max_connections=200"}
+	if !durable {
+		args = append(args, "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+	}
+	cmd := exec.Command(server, args...) //nolint:noctx // close ends it
 	cmd.Dir, cmd.SysProcAttr = p.dir, attr
 	if err := cmd.Start(); err != nil {
 		return nil, err

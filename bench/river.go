@@ -38,19 +38,15 @@ type riverClient struct {
 // above 0 the client handles jobs, and looks for new ones at most once in every pause; 0:
 // River's default of 100 ms.
 func newRiver(ctx context.Context, w *world, workers int, pause time.Duration) (*riverClient, error) {
-	if w.postgres == nil {
-		server, err := startPostgres(ctx)
-		if err != nil {
-			return nil, err
-		}
-		w.postgres = server
-		migrator, err := rivermigrate.New(riverpgxv5.New(server.pool), &rivermigrate.Config{Logger: quiet()})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-			return nil, err
-		}
+	if err := w.startPostgres(ctx); err != nil {
+		return nil, err
+	}
+	migrator, err := rivermigrate.New(riverpgxv5.New(w.postgres.pool), &rivermigrate.Config{Logger: quiet()})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil { // nothing, when it is done
+		return nil, err
 	}
 	c := &riverClient{server: w.postgres}
 	if _, err := c.server.pool.Exec(ctx, "TRUNCATE river_job; DELETE FROM river_leader"); err != nil {
@@ -67,7 +63,6 @@ func newRiver(ctx context.Context, w *world, workers int, pause time.Duration) (
 	if workers > 0 {
 		cfg.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}}
 	}
-	var err error
 	c.Client, err = river.NewClient(riverpgxv5.New(c.server.pool), cfg)
 	return c, err
 }

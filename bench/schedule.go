@@ -31,27 +31,34 @@ type scheduler struct {
 	client *wakebell.Client
 	topic  wakebell.Topic[[]byte]
 	body   []byte
+
+	options []wakebell.ScheduleOption // of each timer, beside its id and instant
 }
 
-func newScheduler(w *world) (*scheduler, error) {
+func newScheduler(w *world, options ...wakebell.ScheduleOption) (*scheduler, error) {
 	rdb := w.client(0)
 	conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
 	if err != nil {
 		return nil, err
 	}
 	client, err := wakebell.NewClient(conn)
-	return &scheduler{rdb, client, wakebell.NewTopic[[]byte]("schedule"), bytes.Repeat([]byte("x"), 100)}, err
+	return &scheduler{rdb, client, wakebell.NewTopic[[]byte]("schedule"), bytes.Repeat([]byte("x"), 100), append(options, wakebell.In(time.Hour))}, err
 }
 
 func (s *scheduler) one(ctx context.Context, i int) error {
-	_, err := s.topic.Schedule(ctx, s.client, s.body, wakebell.ID(timerID(i)), wakebell.In(time.Hour))
+	_, err := s.topic.Schedule(ctx, s.client, s.body, s.with(i)...)
 	return err
 }
 
+// with returns the options of the timer with a number.
+func (s *scheduler) with(i int) []wakebell.ScheduleOption {
+	return append(slices.Clip(s.options), wakebell.ID(timerID(i)))
+}
+
 // scheduleCalls measures concurrent callers that schedule one timer at a time.
-func scheduleCalls(n, callers int) func(context.Context, *world) (sample, error) {
+func scheduleCalls(n, callers int, options ...wakebell.ScheduleOption) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
-		s, err := newScheduler(w)
+		s, err := newScheduler(w, options...)
 		if err != nil {
 			return nil, err
 		}
@@ -138,9 +145,9 @@ func enqueueCalls(ctx context.Context, w *world) (sample, error) {
 }
 
 // scheduleBatches schedules in batches.
-func scheduleBatches(size int) func(context.Context, *world) (sample, error) {
+func scheduleBatches(size int, options ...wakebell.ScheduleOption) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
-		s, err := newScheduler(w)
+		s, err := newScheduler(w, options...)
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +155,7 @@ func scheduleBatches(size int) func(context.Context, *world) (sample, error) {
 		return w.batches(ctx, size, func(first int) error {
 			drafts := make([]wakebell.Draft, size)
 			for i := range drafts {
-				drafts[i] = s.topic.Draft(s.body, wakebell.ID(timerID(first+i)), wakebell.In(time.Hour))
+				drafts[i] = s.topic.Draft(s.body, s.with(first+i)...)
 			}
 			_, err := s.client.Schedule(ctx, drafts...)
 			return err

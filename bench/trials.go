@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,7 +31,7 @@ func allTrials() []trial {
 		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("bullmq-%d", c), bullMQ("handle", c)})
 	}
 	deliver.contenders = append(deliver.contenders,
-		contender{"river-100", riverWorkers(100, 0)}, contender{"river-2000", riverWorkers(2000, 2*time.Millisecond)},
+		contender{"river-100", riverWorkers(100, 0)}, contender{"river-2000", riverWorkers(2000, 2*time.Millisecond)}, contender{"graphile-24", graphile(24)},
 		contender{"faststream-default", faststream(0)}, contender{"faststream-500", faststream(500)})
 	concurrent := trial{name: "concurrency", about: "the same by max_concurrent"}
 	for _, c := range plotConcurrent {
@@ -133,5 +134,5 @@ func allTrials() []trial {
 		{name: "idle", about: "topics without timers in one node", once: true, contenders: []contender{
 			{"1", idleNode(1)}, {"1000", idleNode(1000)}, {"10000", idleNode(10_000)},
 		}},
-	}, edges()...)
+	}, slices.Concat(edges(), persistence())...)
 }

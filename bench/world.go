@@ -23,7 +23,8 @@ import (
 type world struct {
 	server   *redistest.Server
 	rdb      *redis.Client // for loading and for meters
-	postgres *postgres     // of River, which starts it; else nil
+	postgres *postgres     // nil until a contender needs it, see startPostgres
+	durable  bool          // PostgreSQL waits for its disk before it confirms
 	scale    float64       // of counts and durations; 1: as documented
 	log      io.Writer
 

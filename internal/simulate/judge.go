@@ -23,6 +23,8 @@ type version struct {
 
 	charges map[string]time.Time // when all tokens are back of the buckets that its claim took one from
 
+	failures failures
+
 	token exchange.Token // of its lease
 	until time.Time      // when the lease expires
 }
@@ -226,6 +228,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 		}
 		j.remove(s.ID)
 	case exchange.Nack:
+		v.failures.nack(s.Token)
 		v.due, v.first = time.Now().Add(s.Delay), time.Time{} // it was delivered: a debounce begins anew
 	case exchange.DeadLetter, exchange.Fail:
 		j.died(s.ID)
@@ -264,6 +267,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	case v.leased():
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
+	j.counts(v, l)
 	j.limits(v)
 	j.inOrder(v)
 	j.soon(v)

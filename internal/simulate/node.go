@@ -224,7 +224,7 @@ func newPoller(n *node, store *shards.Store, name string, shards int, part shard
 	set(p)
 	p.core = leasing.New(leasing.Config{
 		Policy: leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks()}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
-		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true,
+		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true, Snoozes: true,
 		NewName: p.newName,
 	})
 	p.core.Start(time.Now(), p.settings(), false)
@@ -314,6 +314,7 @@ func (p *poller) handle() {
 		if p.sim.faulty && p.sim.chance(0.05) {
 			takes = p.sim.between(0, 4*p.sim.plan.Settings.LeaseTTL)
 		}
+		p.checkpoints(l, r, takes)
 		p.later(takes, func() { p.finish(l, r) })
 	}
 }
@@ -325,8 +326,9 @@ func (p *poller) finish(l *leasing.Lease, r *run) {
 	if !r.abandoned {
 		p.running--
 	}
-	outcome := leasing.Outcome{}
+	outcome, snoozes := p.snooze()
 	switch chance := s.random.Float64(); {
+	case snoozes:
 	case r.cause != nil && chance < 0.5:
 		outcome = leasing.Outcome{Kind: leasing.Failed, Reason: "interrupted"}
 	case s.faulty && chance < 0.08:

@@ -23,7 +23,8 @@ type Plan struct {
 	Repeat   float64       // the share of exchanges that it delivers once more
 	Release  float64       // the share of handlers that give their timers back
 	Timeout  time.Duration // after which a lost answer is noticed
-	Ops      []Op          // during the first two thirds of them there are faults
+	Keeping  keeping
+	Ops      []Op // during the first two thirds of them there are faults
 }
 
 // Op is an operation of a plan.
@@ -76,6 +77,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 		s.MaxLeaseAge = 3 * s.LeaseTTL
 	}
 	shape.adjust(p)
+	p.Keeping = keepingOf(seed)
 	var enabled, calm []*kind
 	one := []int{2, 4}[r.IntN(2)] // in so many kinds is drawn
 	for i := range kinds {

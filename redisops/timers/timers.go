@@ -184,6 +184,9 @@ var (
 
 	exchangeBothScript      = lua.Variant("exchange", "both")
 	exchangeRatesScript     = lua.Variant("exchange", "rates")
+	exchangeFairScript      = lua.Variant("exchange", "fair")
+	exchangeFairRatesScript = lua.Variant("exchange", "fair_rates")
+	sweepFairScript         = lua.Variant("sweep_keys", "fair")
 	keyedScheduleKeysScript = lua.Within("keyed", "schedule", "keys")
 
 	eachScheduleScript     = lua.Within("keyed_each", "schedule", "")

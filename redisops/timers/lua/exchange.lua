@@ -8,6 +8,10 @@
 --     flow_keys due_keys due_keys_after packed replay acks
 --   rates: mark limits flow_limits flow keys keys_states keys_order flow_key_rate flow_keys
 --     due_keys due_keys_after packed replay acks
+--   fair: mark limits flow_limits flow keys keys_states keys_order fair_wake flow_key_rate_off
+--     flow_keys due_keys due_keys_after fair_turns due_fair packed replay acks
+--   fair_rates: mark limits flow_limits flow keys keys_states keys_order fair_wake flow_key_rate
+--     flow_keys due_keys due_keys_after fair_turns due_fair packed replay acks
 -- KEYS: timeline payloads leases dead exchange hint keys control
 --   control comes last; before it keys (leases without a right to it), or those of the parts.
 -- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead known ...

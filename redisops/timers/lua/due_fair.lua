@@ -1,5 +1,7 @@
 -- The claim of topics with FairKeys: put after fair_turns.lua. Keys take turns, in the order of
 -- the queue. Due timers whose key has no turn yet are sorted: parked, many in an exchange.
+--
+-- Takes: verified lines WORK LEAST work exhausted put_in_line ahead starts park read_records
 
 do
   local fair = by_key.fair

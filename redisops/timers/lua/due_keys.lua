@@ -1,8 +1,7 @@
 -- The claim of timers with keys: put after flow_keys.lua. It selects the due timers that
 -- may be claimed, and parks the others.
 --
--- Gives: verified lines WORK LEAST work exhausted put_in_line ahead waits_turn starts park
---   read_records
+-- Gives: waits_turn
 
 -- verified reports whether a blocked key is free after all. Of a key with many holders
 -- only a sweep finds out.

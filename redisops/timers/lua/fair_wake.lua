@@ -1,5 +1,7 @@
 -- Waking where keys take turns: put after keys_order.lua, before fair_turns.lua, which gives
 -- keyed.turn_score. A timer that becomes due has the instant of the turn of its key as its score.
+--
+-- Takes: to_wake waking
 
 do
   -- write_due is that of keys_order.lua.

@@ -6,7 +6,7 @@
 -- script before it would have looked at too many timers.
 --
 -- Gives: ROOM room unfinished woken_here member link unlink make_due move line_of finished
---   read advance parked_any to_wake waking
+--   read advance parked_any
 
 -- room is how many timers of orders this script may still look at: enough for the keys of
 -- 500 timers that end together, and few enough that the script blocks Redis shortly;

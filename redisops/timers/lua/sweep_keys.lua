@@ -3,7 +3,6 @@
 -- many, and the parked timers, and wakes those that may run.
 --
 -- Parts: keys keys_states keys_order
---   fair: keys keys_states keys_order one_turn
 -- KEYS: timeline leases hint keys order busy exchange payloads
 -- ARGV: cursor count limit longest opens
 --   cursor: '0' at the beginning; limit: the most timers of a key at once, 0 for no

@@ -164,6 +164,15 @@ func ExampleSkipFailed() {
 	_ = h
 }
 
+// Customers take turns, so one with many due reports does not hold up the others; those whose keys
+// begin with "gold:" have three times as many in a turn.
+func ExampleFairKeys() {
+	reports := wakebell.NewTopic[string]("reports")
+	h := wakebell.Handle(reports, func(context.Context, wakebell.Timer[string]) error { return nil },
+		wakebell.PerKey(10), wakebell.FairKeys(1), wakebell.KeyWeights(map[string]int{"gold": 3}))
+	_ = h
+}
+
 // The key of a timer is any text or bytes, such as the id of an account.
 func ExampleKey() {
 	mails := wakebell.NewTopic[string]("mails")

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
@@ -88,6 +91,41 @@ func SkipFailed() HandlerOption {
 	return topicOption(func(s *settings) error {
 		s.skipFailed = true
 		return nil
+	})
+}
+
+// FairKeys has the keys (see Key) of a topic with PerKey or RateLimitByKey take turns, over all
+// nodes: in a turn, n timers of a key start, 0 – 100; default 0, which means that due timers
+// start in the order of their instants. So a key with many due timers delays a timer of another
+// by one turn, after the first ones were sorted. Within a key the order stays. KeyWeights has
+// keys start more timers in a turn. A timer without a key takes its turn like the only one of a key.
+//
+// Give it to all nodes of a topic: those without it claim timers in the order of their
+// instants. Without PerKey and RateLimitByKey it has no effect.
+func FairKeys(n int) TopicTuningOption {
+	return topicTuningOption(tuned(tuning.FairKeys, n))
+}
+
+// maxKeyWeights bounds how many classes KeyWeights has, and maxKeyClass their lengths in bytes.
+const maxKeyWeights, maxKeyClass = 100, 64
+
+// KeyWeights has keys start as many times FairKeys timers in a turn as the weight of their class,
+// 1 – 100, up to 1,000 timers in all. A class is a key, or what is before the first ':' of a
+// key: with {"gold": 10}, the keys "gold" and "gold:acme" have the weight 10. Other keys have
+// 1. There are at most 100 classes, of 1 – 64 visible ASCII characters without ',' and '='.
+func KeyWeights(weights map[string]int) HandlerOption {
+	return topicOption(func(s *settings) error {
+		errs := []error{within("KeyWeights", len(weights), 0, maxKeyWeights)}
+		var classes []string
+		for _, class := range slices.Sorted(maps.Keys(weights)) {
+			if class == "" || len(class) > maxKeyClass || strings.ContainsFunc(class, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' || r == '=' }) {
+				errs = append(errs, argument.Invalid("KeyWeights", "class %q, want 1 to %d visible ASCII characters without ',' and '='", class, maxKeyClass))
+			}
+			errs = append(errs, within("KeyWeights "+class, weights[class], 1, 100))
+			classes = append(classes, class+"="+strconv.Itoa(weights[class]))
+		}
+		s.keyWeights = strings.Join(classes, ",")
+		return errors.Join(errs...)
 	})
 }
 

@@ -20,8 +20,9 @@ type settings struct {
 	discardRejected bool
 	panicBackoff    bool
 	retryOnExpiry   bool
-	skipFailed      bool // for PerKey
-	shards          int  // 0: as stored
+	skipFailed      bool   // for PerKey
+	keyWeights      string // for FairKeys
+	shards          int    // 0: as stored
 	window          time.Duration
 	history         wakebelltype.HistoryPolicy
 	middleware      []Middleware

@@ -244,6 +244,7 @@ func (s *System) source(h Handler, physical string) (poller.Source, *timers.Time
 			MaxClaims:  h.set.maxClaims(),
 			DeadCap:    s.cfg.DeadLetterCap,
 			SkipFailed: h.set.skipFailed,
+			KeyWeights: h.set.keyWeights,
 		})
 		return source, source
 	}

@@ -1548,7 +1548,9 @@ type TopicSettings struct {
 	KeyRateLimit int32                `protobuf:"zigzag32,14,opt,name=key_rate_limit,json=keyRateLimit,proto3" json:"key_rate_limit,omitempty"`
 	KeyRatePer   *durationpb.Duration `protobuf:"bytes,15,opt,name=key_rate_per,json=keyRatePer,proto3" json:"key_rate_per,omitempty"`
 	// Negative: the same as key_rate_limit, even if the node sets another.
-	KeyRateBurst  int32 `protobuf:"zigzag32,16,opt,name=key_rate_burst,json=keyRateBurst,proto3" json:"key_rate_burst,omitempty"`
+	KeyRateBurst int32 `protobuf:"zigzag32,16,opt,name=key_rate_burst,json=keyRateBurst,proto3" json:"key_rate_burst,omitempty"`
+	// Timers of a key that start in a turn. Negative: keys take no turns, even if they do on the node.
+	FairKeys      int32 `protobuf:"zigzag32,17,opt,name=fair_keys,json=fairKeys,proto3" json:"fair_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1691,6 +1693,13 @@ func (x *TopicSettings) GetKeyRatePer() *durationpb.Duration {
 func (x *TopicSettings) GetKeyRateBurst() int32 {
 	if x != nil {
 		return x.KeyRateBurst
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetFairKeys() int32 {
+	if x != nil {
+		return x.FairKeys
 	}
 	return 0
 }
@@ -7615,7 +7624,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
 	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\x12=\n" +
-	"\fpaused_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil\"\x99\x06\n" +
+	"\fpaused_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil\"\xb6\x06\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -7637,7 +7646,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x0ekey_rate_limit\x18\x0e \x01(\x11R\fkeyRateLimit\x12;\n" +
 	"\fkey_rate_per\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"keyRatePer\x12$\n" +
-	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\"\xba\x01\n" +
+	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\x12\x1b\n" +
+	"\tfair_keys\x18\x11 \x01(\x11R\bfairKeys\"\xba\x01\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +

@@ -85,6 +85,9 @@ type Settings struct {
 	KeyRateLimit int           `json:"key_rate_limit"`  // 1 to 1,000,000; negative: no limit on any node
 	KeyRatePer   time.Duration `json:"key_rate_per_ns"` // 1 ms to 30 days
 	KeyRateBurst int           `json:"key_rate_burst"`  // 1 to 1,000,000; negative: the same as KeyRateLimit
+
+	// FairKeys timers of a key start in a turn, where PerKey or KeyRateLimit is in force.
+	FairKeys int `json:"fair_keys"` // 1 to 100; negative: keys take no turns
 }
 
 // RecentFor is the time that Overview.Recent counts.

@@ -96,7 +96,7 @@ func SettingsOf(s wakebelltype.Settings) Settings {
 		Retry: Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
 		Flow: exchange.Flow{
 			RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight, PerKey: s.PerKey,
-			KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst,
+			KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst, FairKeys: s.FairKeys,
 		},
 	}
 }
@@ -108,7 +108,7 @@ func (s Settings) Public() wakebelltype.Settings {
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
 		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight, PerKey: s.Flow.PerKey,
-		KeyRateLimit: s.Flow.KeyRateLimit, KeyRatePer: s.Flow.KeyRatePer, KeyRateBurst: s.Flow.KeyRateBurst,
+		KeyRateLimit: s.Flow.KeyRateLimit, KeyRatePer: s.Flow.KeyRatePer, KeyRateBurst: s.Flow.KeyRateBurst, FairKeys: s.Flow.FairKeys,
 	}
 }
 

@@ -21,3 +21,18 @@ func TestSkipFailedFreesKey(t *testing.T) {
 	require.Equal(t, "fails", lines[0]["id"])
 	require.Equal(t, "next", lines[1]["id"], "it does not wait for the retry")
 }
+
+// TestFairKeysHaveKeysTakeTurns has a timer of a customer behind several of another.
+func TestFairKeysHaveKeysTakeTurns(t *testing.T) {
+	b := setup(t)
+	for _, id := range []string{"big1", "big2", "big3", "big4", "small"} {
+		b.fine("schedule", "-t", "TOPIC", "--id", id, "--key", id[:3], "--text", "x")
+	}
+	node := b.start("node", "-t", "TOPIC", "--per-key", "10", "--fair-keys", "1", "--key-weights", "big=2", "--max-concurrent", "1", "--exec", "true")
+	for i, id := range []string{"big1", "big2", "small", "big3", "big4"} {
+		require.Equal(t, id, node.lines(i + 1)[i]["id"])
+	}
+	code, _, stderr := b.call("node", "-t", "TOPIC", "--key-weights", "big=many", "--exec", "true")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "KeyWeights big")
+}

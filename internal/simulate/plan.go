@@ -50,6 +50,8 @@ var settings = []leasing.Settings{
 	{},
 	{Flow: exchange.Flow{PerKey: 1}},
 	{Flow: exchange.Flow{PerKey: 2}},
+	{Flow: exchange.Flow{PerKey: 1, FairKeys: 1}},
+	{Flow: exchange.Flow{PerKey: 2, FairKeys: 2}},
 	{Flow: exchange.Flow{MaxInFlight: 3}},
 	{Flow: exchange.Flow{RateLimit: 5, RatePer: time.Second, RateBurst: 5}},
 	{Flow: exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second, KeyRateBurst: 2}},

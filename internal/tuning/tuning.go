@@ -91,6 +91,12 @@ var (
 		Low:   1, High: 10_000, Off: true,
 		number: func(s *wakebelltype.Settings) *int { return &s.PerKey },
 	}
+	FairKeys = &Setting{
+		Name: "fair_keys", Option: "FairKeys", Flag: "fair-keys",
+		Usage: "timers of a key that start in a turn, 1 to 100, with --per-key or --key-rate-limit; 0: keys take no turns",
+		Low:   1, High: 100, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.FairKeys },
+	}
 	RateLimit = &Setting{
 		Name: "rate_limit", Option: "RateLimit n", Flag: "rate-limit",
 		Usage: "timers of a topic that all nodes together start in --rate-per; 0: no limit",
@@ -138,7 +144,7 @@ var (
 // All are the settings, in the order of wakebelltype.Settings.
 var All = []*Setting{
 	MaxConcurrent, LeaseTTL, MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryInitial, RetryLimit, MaxAttempts,
-	RateLimit, RatePer, RateBurst, MaxInFlight, PerKey, KeyRateLimit, KeyRatePer, KeyRateBurst,
+	RateLimit, RatePer, RateBurst, MaxInFlight, PerKey, KeyRateLimit, KeyRatePer, KeyRateBurst, FairKeys,
 }
 
 // Defaults returns the settings of the handler of a topic without options.
@@ -149,14 +155,16 @@ func Defaults() (s wakebelltype.Settings) {
 	return s
 }
 
-// InForce returns settings without the periods and bursts of limits that are off, for
-// people to read.
+// InForce returns settings without what belongs to limits that are off, for people to read.
 func InForce(s wakebelltype.Settings) wakebelltype.Settings {
 	if s.RateLimit == 0 {
 		s.RatePer, s.RateBurst = 0, 0
 	}
 	if s.KeyRateLimit == 0 {
 		s.KeyRatePer, s.KeyRateBurst = 0, 0
+	}
+	if s.PerKey == 0 && s.KeyRateLimit == 0 {
+		s.FairKeys = 0
 	}
 	return s
 }

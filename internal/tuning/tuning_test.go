@@ -66,7 +66,7 @@ func TestOverride(t *testing.T) {
 	all := wakebelltype.Settings{
 		MaxConcurrent: 1, LeaseTTL: time.Second, MaxLeaseAge: time.Minute, PollingInterval: 2, MaxPollingInterval: 3,
 		RetryInitial: 4, RetryLimit: 5, MaxAttempts: 6, RateLimit: 7, RatePer: 8, RateBurst: 9, MaxInFlight: 10,
-		PerKey: 11, KeyRateLimit: 12, KeyRatePer: 13, KeyRateBurst: 14,
+		PerKey: 11, KeyRateLimit: 12, KeyRatePer: 13, KeyRateBurst: 14, FairKeys: 15,
 	}
 	require.Equal(t, all, Override(node, all))
 	got := Override(node, wakebelltype.Settings{MaxLeaseAge: -1, PollingInterval: time.Minute, RetryInitial: 2 * time.Hour})
@@ -84,6 +84,8 @@ func TestSettingsInForceHaveNoPeriodsOfLimitsThatAreOff(t *testing.T) {
 	t.Parallel()
 	off := wakebelltype.Settings{PerKey: 1, RatePer: 1, RateBurst: 2, KeyRatePer: 3, KeyRateBurst: 4}
 	require.Equal(t, wakebelltype.Settings{PerKey: 1}, InForce(off))
+	require.Equal(t, wakebelltype.Settings{PerKey: 1, FairKeys: 2}, InForce(wakebelltype.Settings{PerKey: 1, FairKeys: 2}))
+	require.Zero(t, InForce(wakebelltype.Settings{FairKeys: 2}))
 	on := off
 	on.RateLimit, on.KeyRateLimit = 5, 6
 	require.Equal(t, on, InForce(on))

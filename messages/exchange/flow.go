@@ -25,6 +25,10 @@ type Flow struct {
 	KeyRateLimit, KeyRateBurst int
 	KeyRatePer                 time.Duration
 
+	// FairKeys is how many timers of a key start in a turn: keys take turns if PerKey or
+	// KeyRateLimit is set. 0: they do not.
+	FairKeys int
+
 	// MaxInFlight is the maximum number of leases over all nodes; 0: no limit.
 	MaxInFlight int
 }
@@ -44,3 +48,6 @@ func (f Flow) On() bool { return f.RateLimit > 0 || f.MaxInFlight > 0 || f.ByKey
 
 // ByKey reports whether there is flow control by the keys of timers.
 func (f Flow) ByKey() bool { return f.PerKey > 0 || f.KeyRateLimit > 0 }
+
+// Fair reports whether keys take turns.
+func (f Flow) Fair() bool { return f.FairKeys > 0 && f.ByKey() }

@@ -16,6 +16,7 @@ var (
 	toHint      = purpose{wakebelltype.GradeWarn, "timers that are due soon are found by polling"}
 	toLimit     = purpose{wakebelltype.GradeWarn, "topics with flow control are not delivered"}
 	toLimitKeys = purpose{wakebelltype.GradeWarn, "topics with RateLimitByKey are not delivered"}
+	toTurns     = purpose{wakebelltype.GradeWarn, "topics with FairKeys are not delivered"}
 	toOrder     = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
 	toMark      = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
 	toResult    = purpose{wakebelltype.GradeWarn, "progress and results of handlers are not kept"}
@@ -84,6 +85,8 @@ func (p *topicExam) needed() []right {
 	add(toKey, k.KeyStates, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none},
 		[]string{"HINCRBY", none, "odd"}, []string{"HSCAN", "no cursor"}, []string{"HLEN"}, []string{"HEXISTS", none})
 	add(toLimitKeys, k.KeyRates, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZMSCORE", none},
+		[]string{"ZCOUNT", "1", "0"}, []string{"ZREMRANGEBYRANK", "1", "0"}, []string{"PEXPIRE", "odd"})
+	add(toTurns, k.KeyTurns, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZMSCORE", none},
 		[]string{"ZCOUNT", "1", "0"}, []string{"ZREMRANGEBYRANK", "1", "0"}, []string{"PEXPIRE", "odd"})
 	add(toShard, p.Timers.Keys().Shards, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HGETALL"}, []string{"HINCRBY", none, "no number"})
 	add(toShard, k.Layout(), []string{"TYPE"}, []string{"GET"}, badSet)

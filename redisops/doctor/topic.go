@@ -94,6 +94,7 @@ func (p *topicExam) kinds() []kindOf {
 		{p.keys.KeyOrder, "zset"},
 		{p.keys.KeyStates, "hash"},
 		{p.keys.KeyRates, "zset"},
+		{p.keys.KeyTurns, "zset"},
 		{p.keys.Control, "hash"},
 		{p.keys.Counts, "hash"},
 		{p.keys.History, "stream"},

@@ -109,7 +109,7 @@ const mostClaims = 4
 func flowOf(s wakebelltype.Settings) exchange.Flow {
 	return exchange.Flow{
 		RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight,
-		PerKey: s.PerKey, KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst,
+		PerKey: s.PerKey, KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst, FairKeys: s.FairKeys,
 	}
 }
 

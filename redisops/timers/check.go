@@ -99,7 +99,7 @@ func (s *Timers) CheckVersion(ctx context.Context, topics []string) error {
 // slot.
 func (s *Timers) CheckSlots(topic string) error {
 	k := s.keys.Of(topic)
-	for _, key := range []string{k.Payloads, k.Leases, k.Dead, k.Stream("x", 0), k.Hint, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Control, k.Mark("x"), k.Counts, k.History, k.Nodes, k.Reports, k.Layout()} {
+	for _, key := range []string{k.Payloads, k.Leases, k.Dead, k.Stream("x", 0), k.Hint, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.KeyTurns, k.Control, k.Mark("x"), k.Counts, k.History, k.Nodes, k.Reports, k.Layout()} {
 		if a, b := layout.SlotOf(k.Timeline), layout.SlotOf(key); a != b {
 			hint := "set HashTag"
 			if s.keys.braces(topic) {

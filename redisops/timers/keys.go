@@ -28,6 +28,7 @@ type Names struct {
 	KeyOrder  string // zset: timers of keys that have several, in their order; default "timers_order"
 	KeyStates string // hash: key → the timers that hold it; default "timers_busy"
 	KeyRates  string // zset: key → when all its tokens are back, with RateLimitByKey; default "timers_rates"
+	KeyTurns  string // zset: key → when its next turn is, with FairKeys; default "timers_turns"
 	Control   string // hash: pause and overrides of the topic; default "timers_control"
 	Once      string // string: mark of a timer with Once; default "timers_once"
 	Keyed     string // string: answer to a call with an idempotency key; default "timers_keyed"
@@ -110,6 +111,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "KeyOrder", Preset: "timers_order", Value: &k.KeyOrder},
 		{Field: "KeyStates", Preset: "timers_busy", Value: &k.KeyStates},
 		{Field: "KeyRates", Preset: "timers_rates", Value: &k.KeyRates},
+		{Field: "KeyTurns", Preset: "timers_turns", Value: &k.KeyTurns},
 		{Field: "Flow", Preset: "timers_flow", Value: &k.Flow},
 		{Field: "Control", Preset: "timers_control", Value: &k.Control},
 		{Field: "Once", Preset: "timers_once", Value: &k.Once},
@@ -138,7 +140,7 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, KeyRates, Control, once, Keyed, events, Runs, Counts, History, Nodes, Reports string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, KeyRates, KeyTurns, Control, once, Keyed, events, Runs, Counts, History, Nodes, Reports string
 }
 
 // Of returns the keys of a topic.
@@ -155,6 +157,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		KeyOrder:  k.key(k.KeyOrder, topic),
 		KeyStates: k.key(k.KeyStates, topic),
 		KeyRates:  k.key(k.KeyRates, topic),
+		KeyTurns:  k.key(k.KeyTurns, topic),
 		Control:   k.key(k.Control, topic),
 		once:      k.key(k.Once, topic),
 		Keyed:     k.key(k.Keyed, topic),

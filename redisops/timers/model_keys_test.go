@@ -24,6 +24,7 @@ type keyModel struct {
 	f       *fixture
 	holders [2]*fixture
 	limit   int
+	fair    [2]int // FairKeys of the holders
 	number  int
 	timers  map[string]*keyTimer
 	leases  map[string]exchange.Lease // of running timers, by id
@@ -43,15 +44,35 @@ type keyTimer struct {
 // their order, and that no timer waits for a key that is free.
 func TestModelOfKeys(t *testing.T) {
 	t.Parallel()
+	checkKeyModel(t, func(*rapid.T) (fair [2]int) { return fair })
+}
+
+// TestModelOfFairKeys checks the same where keys take turns, for the nodes that have FairKeys.
+func TestModelOfFairKeys(t *testing.T) {
+	t.Parallel()
+	turn := rapid.IntRange(1, 3)
+	for name, draw := range map[string]func(*rapid.T) [2]int{
+		"all nodes": func(rt *rapid.T) [2]int { return [2]int{turn.Draw(rt, "fair"), turn.Draw(rt, "fair")} },
+		"one node":  func(rt *rapid.T) [2]int { return [2]int{turn.Draw(rt, "fair"), 0} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkKeyModel(t, draw)
+		})
+	}
+}
+
+func checkKeyModel(t *testing.T, fair func(rt *rapid.T) [2]int) {
+	t.Helper()
 	base := newFixture(t, redistest.Shared(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("keys-%x", rand.Uint64()))
 		m := &keyModel{
-			t: t, f: f, limit: rapid.IntRange(1, 2).Draw(rt, "limit"),
+			t: t, f: f, limit: rapid.IntRange(1, 3).Draw(rt, "limit"), fair: fair(rt),
 			timers: map[string]*keyTimer{}, leases: map[string]exchange.Lease{}, owner: map[string]int{},
 		}
 		for i := range m.holders {
-			m.holders[i] = f.holder(SourceOptions{})
+			m.holders[i] = f.holder(SourceOptions{KeyWeights: "k=2"})
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"schedule":     m.schedule,
@@ -168,10 +189,14 @@ func (m *keyModel) claimFor(rt *rapid.T, want int, ttl time.Duration, settle ...
 	holder := rapid.IntRange(0, 1).Draw(rt, "holder")
 	ready := m.ready()
 	r := m.holders[holder].Request(want, ttl)
-	r.Flow.PerKey, r.Settle = m.limit, settle
+	r.Flow, r.Settle = m.flow(holder), settle
 	reply := m.holders[holder].Run(m.t, r)
 	require.Empty(rt, reply.Refused)
-	require.Len(rt, reply.Leases, min(want, len(ready)), "ready: %q, claimed: %q", ready, storetest.IDs(reply.Leases))
+	if most := min(want, len(ready)); m.fair[0] == m.fair[1] || m.fair[holder] > 0 {
+		require.Len(rt, reply.Leases, most, "ready: %q, claimed: %q", ready, storetest.IDs(reply.Leases))
+	} else { // places that another node with FairKeys left for the next turns
+		require.GreaterOrEqual(rt, len(reply.Leases), min(most, 1), "ready: %q", ready)
+	}
 	for _, l := range reply.Leases {
 		require.Contains(rt, ready, l.ID)
 		require.Equal(rt, m.instant(m.timers[l.ID].at).UTC(), l.Activation.UTC())
@@ -181,12 +206,23 @@ func (m *keyModel) claimFor(rt *rapid.T, want int, ttl time.Duration, settle ...
 	return reply
 }
 
+func (m *keyModel) flow(holder int) exchange.Flow {
+	return exchange.Flow{PerKey: m.limit, FairKeys: m.fair[holder]}
+}
+
 func (m *keyModel) settle(rt *rapid.T) {
 	if len(m.leases) == 0 {
 		return
 	}
 	s := m.verdict(rt)
-	require.Empty(rt, m.holders[m.owner[s.ID]].perKey(m.t, m.limit, 0, s).Refused)
+	require.Empty(rt, m.settleOne(s).Refused)
+}
+
+func (m *keyModel) settleOne(s exchange.Settlement) *exchange.Reply {
+	f := m.holders[m.owner[s.ID]]
+	r := f.Request(0, time.Minute)
+	r.Flow, r.Settle = m.flow(m.owner[s.ID]), []exchange.Settlement{s}
+	return f.Run(m.t, r)
 }
 
 // passOn settles timers and claims others in the same exchange.
@@ -224,15 +260,16 @@ func (m *keyModel) verdict(rt *rapid.T) exchange.Settlement {
 }
 
 func (m *keyModel) replay(rt *rapid.T) {
-	f := m.holders[rapid.IntRange(0, 1).Draw(rt, "holder")]
+	holder := rapid.IntRange(0, 1).Draw(rt, "holder")
+	f := m.holders[holder]
 	r := f.Request(0, time.Minute)
-	r.Flow.PerKey = m.limit
+	r.Flow = m.flow(holder)
 	first := f.Run(m.t, r)
 	require.Equal(rt, storetest.IDs(first.Leases), storetest.IDs(f.Run(m.t, r).Leases))
 }
 
 func (m *keyModel) sweep(rt *rapid.T) {
-	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), exchange.Flow{PerKey: m.limit}))
+	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), m.flow(rapid.IntRange(0, 1).Draw(rt, "holder"))))
 }
 
 // drain claims and acks until nothing can be claimed: nothing stays parked for a key
@@ -240,7 +277,7 @@ func (m *keyModel) sweep(rt *rapid.T) {
 func (m *keyModel) drain(rt *rapid.T) {
 	for {
 		for id, l := range m.leases {
-			require.Empty(rt, m.holders[m.owner[id]].perKey(m.t, m.limit, 0, ack(l)).Refused)
+			require.Empty(rt, m.settleOne(ack(l)).Refused)
 			delete(m.timers, id)
 			delete(m.leases, id)
 		}

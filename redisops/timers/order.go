@@ -69,13 +69,16 @@ func orWithout(missing *atomic.Bool, call func() error) error {
 	return err
 }
 
-// byKeyText is the argument of lua/flow_keys.lua and lua/flow_key_rate.lua.
+// byKeyText is the argument of lua/flow_keys.lua, lua/flow_key_rate.lua and lua/fair_turns.lua.
 func (t *TimerSource) byKeyText(f exchange.Flow) string {
 	skips := "0"
 	if t.opts.SkipFailed {
 		skips = "1"
 	}
 	text := strconv.Itoa(f.PerKey) + " " + skips
+	if f.Fair() {
+		text += " f" + strconv.Itoa(f.FairKeys) + "," + t.opts.KeyWeights
+	}
 	if f.KeyRateLimit > 0 {
 		text += fmt.Sprintf(" %d %d %d", f.KeyRateLimit, f.KeyRatePer.Microseconds(), cmp.Or(f.KeyRateBurst, f.KeyRateLimit))
 	}
@@ -132,8 +135,12 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 	if moves {
 		opens = 0
 	}
+	script := sweepKeysScript
+	if flow.Fair() {
+		script = sweepFairScript
+	}
 	for cursor := "0"; ; {
-		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit, longest.Microseconds(), opens)
+		list, err := t.timers.RunList(ctx, 2, script, keys, cursor, sweepPage, limit, longest.Microseconds(), opens)
 		if err != nil {
 			return fmt.Errorf("keys of %q: %w", t.topic, err)
 		}

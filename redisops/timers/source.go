@@ -33,6 +33,9 @@ type SourceOptions struct {
 	DeadCap int64
 	// SkipFailed lets the next timer of a key run while one waits for its retry.
 	SkipFailed bool
+	// KeyWeights are how many times as many timers of a class of keys start in a turn, with
+	// FairKeys, as lua/fair_turns.lua reads them: "gold=10,silver=3". Others have 1.
+	KeyWeights string
 }
 
 // TimerSource is the source from which the poller of a topic claims leases.
@@ -140,6 +143,12 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 			t.byKey.Store(true)
 			keys, args = append(keys, t.keys.order()...), append(args, t.byKeyText(r.Flow))
 			switch {
+			case r.Flow.Fair():
+				script = exchangeFairScript
+				if r.Flow.KeyRateLimit > 0 {
+					script, keys = exchangeFairRatesScript, append(keys, t.keys.KeyRates)
+				}
+				keys = append(keys, t.keys.KeyTurns)
 			case r.Flow.KeyRateLimit > 0:
 				script, keys = exchangeRatesScript, append(keys, t.keys.KeyRates)
 			case r.Flow.Limits().On():

@@ -184,12 +184,30 @@ var (
 
 	exchangeBothScript      = lua.Variant("exchange", "both")
 	exchangeRatesScript     = lua.Variant("exchange", "rates")
+	exchangeFairScript      = lua.Composed("exchange", fairParts("both"))
+	exchangeFairRatesScript = lua.Composed("exchange", fairParts("rates"))
+	sweepFairScript         = lua.Composed("sweep_keys", append(lua.PartsOf("sweep_keys", ""), "one_turn"))
 	keyedScheduleKeysScript = lua.Within("keyed", "schedule", "keys")
 
 	eachScheduleScript     = lua.Within("keyed_each", "schedule", "")
 	eachScheduleKeysScript = lua.Within("keyed_each", "schedule", "keys")
 	eachCancelScript       = lua.Within("keyed_each", "cancel", "")
 )
+
+// fairParts returns the parts of a variant of the exchange for topics with FairKeys. The files of
+// the variant stay as they are, so other topics load the same scripts.
+func fairParts(variant string) (parts []string) {
+	for _, part := range lua.PartsOf("exchange", variant) {
+		parts = append(parts, part)
+		switch part {
+		case "keys_order":
+			parts = append(parts, "fair_wake")
+		case "due_keys_after":
+			parts = append(parts, "fair_turns", "due_fair")
+		}
+	}
+	return parts
+}
 
 // keyedScripts are the scripts for calls with an idempotency key, which store one answer,
 // and eachScripts those that store an answer for each item.

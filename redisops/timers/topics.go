@@ -74,7 +74,7 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	k := s.keys.Of(topic)
 	for _, remove := range []func() *redis.IntCmd{
 		func() *redis.IntCmd {
-			return s.RDB.Unlink(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Control, k.Runs, k.Counts, k.History, k.Nodes, k.Reports, k.Moving(), k.Taken(), k.Leaving(), k.Left(), k.Pins(), k.Arrived(), s.marks(k))
+			return s.RDB.Unlink(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.KeyTurns, k.Control, k.Runs, k.Counts, k.History, k.Nodes, k.Reports, k.Moving(), k.Taken(), k.Leaving(), k.Left(), k.Pins(), k.Arrived(), s.marks(k))
 		},
 		func() *redis.IntCmd { return s.RDB.SRem(ctx, s.keys.Topics, topic) },
 	} {
@@ -117,7 +117,7 @@ func (s *Timers) RemoveTopic(ctx context.Context, topic string) (wakebelltype.To
 // in another slot.
 func (s *Timers) removeTopic(ctx context.Context, topic string) (string, error) {
 	k := s.keys.Of(topic)
-	keys := []string{k.Timeline, k.Payloads, k.Dead, k.Control, k.Runs, k.Leases, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, s.keys.Topics}
+	keys := []string{k.Timeline, k.Payloads, k.Dead, k.Control, k.Runs, k.Leases, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.KeyTurns, s.keys.Topics}
 	if !s.Clustered(ctx) {
 		return s.RunText(ctx, removeTopicScript, keys, topic)
 	}

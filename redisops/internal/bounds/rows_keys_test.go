@@ -3,6 +3,7 @@ package bounds
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -26,6 +27,11 @@ var keyFlows = []struct {
 	{"RateLimitByKey(1,000,000/s, burst 1)", exchange.Flow{KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1}},
 	{"all limits at their largest", exchange.Flow{
 		PerKey: 10_000, KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1_000_000,
+		RateLimit: 1_000_000, RatePer: time.Second, RateBurst: 1_000_000, MaxInFlight: 1_000_000,
+	}},
+	{"PerKey(10,000), FairKeys(1)", exchange.Flow{PerKey: 10_000, FairKeys: 1}},
+	{"all limits at their largest, FairKeys(100)", exchange.Flow{
+		PerKey: 10_000, KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1_000_000, FairKeys: 100,
 		RateLimit: 1_000_000, RatePer: time.Second, RateBurst: 1_000_000, MaxInFlight: 1_000_000,
 	}},
 	{"PerKey(10,000), RateLimit and MaxInFlight", exchange.Flow{
@@ -61,7 +67,7 @@ func (b *bench) unmeasured() *timers.Timers { return b.timers(b.other) }
 func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
 	ctx, s := b.Context(), b.within()
 	b.keyed(topic, n, keys, time.Unix(1000, 0))
-	src := s.Source(topic, timers.SourceOptions{})
+	src := s.Source(topic, timers.SourceOptions{KeyWeights: strings.Repeat("another=100,", 100)})
 	stream := storetest.NewStream(src)
 	exchangeOf := func(r *exchange.Request) []exchange.Lease {
 		r.Want, r.Flow = claims, flow

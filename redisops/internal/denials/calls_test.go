@@ -252,6 +252,7 @@ func addTopicCalls(all map[string]call) {
 func addExchanges(all map[string]call) {
 	for name, flow := range map[string]exchange.Flow{
 		"": {}, " per key": {PerKey: 1}, " rate by key": {KeyRateLimit: 1, KeyRatePer: time.Minute, KeyRateBurst: 1},
+		" fair keys":  {PerKey: 1, FairKeys: 1},
 		" limits":     {RateLimit: 5, RatePer: time.Minute, RateBurst: 5, MaxInFlight: 5},
 		" all limits": {RateLimit: 5, RatePer: time.Minute, RateBurst: 5, MaxInFlight: 5, PerKey: 1, KeyRateLimit: 1, KeyRatePer: time.Minute, KeyRateBurst: 1},
 	} {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // the test lacks one of them.
 var topicKeys = []string{
 	"timers_timeline:T", "timers_payloads:T", "timers_leases:T", "timers_dead:T", "timers_hint:T", "timers_flow:T",
-	"timers_keys:T", "timers_order:T", "timers_busy:T", "timers_rates:T", "timers_control:T", "timers_once:T:*", "timers_keyed:T:*",
+	"timers_keys:T", "timers_order:T", "timers_busy:T", "timers_rates:T", "timers_turns:T", "timers_control:T", "timers_once:T:*", "timers_keyed:T:*",
 	"timers_runs:T", "timers_counts:T", "timers_history:T", "timers_nodes:T", "timers_reports:T", "timers_results:T:*",
 	"timers_exchange:T:layout", "timers_exchange:T:swept", "timers_exchange:T:*:*",
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,7 @@ type handling struct {
 	tuned           wakebelltype.Settings
 	discardRejected bool
 	skipFailed      bool
+	keyWeights      []string
 	shards          int
 	history         wakebelltype.HistoryPolicy
 	queueFlags
@@ -40,7 +43,7 @@ func (h *handling) register(cmd *cobra.Command) {
 	h.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &h.tuned)
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	topicFlags(flags, &h.skipFailed, &h.shards)
+	topicFlags(flags, &h.skipFailed, &h.keyWeights, &h.shards)
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
 	h.guardFlags.register(flags)
@@ -48,8 +51,9 @@ func (h *handling) register(cmd *cobra.Command) {
 }
 
 // topicFlags registers the flags of topics that cannot change while they are handled.
-func topicFlags(flags *pflag.FlagSet, skipFailed *bool, shards *int) {
+func topicFlags(flags *pflag.FlagSet, skipFailed *bool, keyWeights *[]string, shards *int) {
 	flags.IntVar(shards, "shards", 0, "`number` of shards of a topic without timers, 1 to 256; 0: as it is stored")
+	flags.StringSliceVar(keyWeights, "key-weights", nil, "with --fair-keys: how many times as many timers start in a turn, for keys that are, or begin with, a class and a colon: `class=weight`, 1 to 100")
 	flags.BoolVar(skipFailed, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
 }
 
@@ -74,6 +78,7 @@ func (h *handling) tunedTopic() []wakebell.TopicTuningOption {
 	return append(topicTuning(h.tuning()),
 		wakebell.PerKey(h.tuned.PerKey),
 		wakebell.RateLimitByKey(h.tuned.KeyRateLimit, h.tuned.KeyRatePer, h.tuned.KeyRateBurst),
+		wakebell.FairKeys(h.tuned.FairKeys),
 	)
 }
 
@@ -99,10 +104,24 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	if h.skipFailed {
 		options = append(options, wakebell.SkipFailed())
 	}
+	if len(h.keyWeights) > 0 {
+		options = append(options, wakebell.KeyWeights(weightsOf(h.keyWeights)))
+	}
 	if h.shards != 0 {
 		options = append(options, wakebell.Shards(h.shards))
 	}
 	return options
+}
+
+// weightsOf returns the weights of --key-weights. KeyWeights refuses 0, which stands for one that
+// is no number.
+func weightsOf(list []string) map[string]int {
+	weights := map[string]int{}
+	for _, text := range list {
+		class, weight, _ := strings.Cut(text, "=")
+		weights[class], _ = strconv.Atoi(weight)
+	}
+	return weights
 }
 
 // subscriberOptions returns the options of the queues of subscribers: the settings of
@@ -140,7 +159,7 @@ func newHandled(name string, queue bool) *handled {
 	var others cobra.Command
 	if queue {
 		cli.TuneFlags(others.Flags(), &wakebelltype.Settings{})
-		topicFlags(others.Flags(), new(bool), new(int))
+		topicFlags(others.Flags(), new(bool), new([]string), new(int))
 	} else {
 		(&queueFlags{}).register(&others)
 	}

@@ -91,7 +91,7 @@ func limitsOf(s wakebelltype.Settings) wakebelltype.Settings {
 	s = tuning.InForce(s)
 	return wakebelltype.Settings{
 		RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight, PerKey: s.PerKey,
-		KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst,
+		KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst, FairKeys: s.FairKeys,
 	}
 }
 

@@ -1,7 +1,7 @@
 -- Removes a topic without timers, dead letters, overrides and runs from the registry,
 -- with what is left of the timers that it had.
 --
--- KEYS: timeline payloads dead control runs leases flow keys order busy rates topics
+-- KEYS: timeline payloads dead control runs leases flow keys order busy rates turns topics
 --   topics is timeline on a Cluster, where the registry is in another slot.
 -- ARGV: topic
 -- Returns: '' if it was removed, 'absent' if it was not registered, or 'used' and the
@@ -14,6 +14,6 @@ for _, key in ipairs({KEYS.timeline, KEYS.payloads, KEYS.dead, KEYS.control, KEY
 end
 -- Without a timeline a lease record belongs to no timer. The hash of a topic that has
 -- ever delivered still has its sentinel.
-redis.call('UNLINK', KEYS.dead, KEYS.leases, KEYS.flow, KEYS.keys, KEYS.order, KEYS.busy, KEYS.rates)
+redis.call('UNLINK', KEYS.dead, KEYS.leases, KEYS.flow, KEYS.keys, KEYS.order, KEYS.busy, KEYS.rates, KEYS.turns)
 if KEYS.topics ~= KEYS.timeline and redis.call('SREM', KEYS.topics, ARGV.topic) == 0 then return 'absent' end
 return ''

@@ -27,6 +27,7 @@ type handling struct {
 	discardRejected bool
 	skipFailed      bool
 	shards          int
+	expiry          wakebelltype.Expiry
 	history         wakebelltype.HistoryPolicy
 	queueFlags
 	guardFlags
@@ -40,7 +41,7 @@ func (h *handling) register(cmd *cobra.Command) {
 	h.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &h.tuned)
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	topicFlags(flags, &h.skipFailed, &h.shards)
+	topicFlags(flags, &h.skipFailed, &h.shards, &h.expiry)
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
 	h.guardFlags.register(flags)
@@ -48,7 +49,10 @@ func (h *handling) register(cmd *cobra.Command) {
 }
 
 // topicFlags registers the flags of topics that cannot change while they are handled.
-func topicFlags(flags *pflag.FlagSet, skipFailed *bool, shards *int) {
+func topicFlags(flags *pflag.FlagSet, skipFailed *bool, shards *int, expiry *wakebelltype.Expiry) {
+	cli.DurationVar(flags, &expiry.After, "expire-after", 0, "remove timers that could not begin within this `time` after their instants, 1ms to 365 days; 0: never")
+	flags.BoolVar(&expiry.DeadLetter, "expired-dead", false, "make expired timers dead letters")
+	flags.StringVar(&expiry.Topic, "expired-to", "", "`topic` to which expired timers are sent")
 	flags.IntVar(shards, "shards", 0, "`number` of shards of a topic without timers, 1 to 256; 0: as it is stored")
 	flags.BoolVar(skipFailed, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
 }
@@ -99,6 +103,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	if h.skipFailed {
 		options = append(options, wakebell.SkipFailed())
 	}
+	if h.expiry != (wakebelltype.Expiry{}) {
+		options = append(options, wakebell.Expiry(h.expiry))
+	}
 	if h.shards != 0 {
 		options = append(options, wakebell.Shards(h.shards))
 	}
@@ -140,7 +147,7 @@ func newHandled(name string, queue bool) *handled {
 	var others cobra.Command
 	if queue {
 		cli.TuneFlags(others.Flags(), &wakebelltype.Settings{})
-		topicFlags(others.Flags(), new(bool), new(int))
+		topicFlags(others.Flags(), new(bool), new(int), new(wakebelltype.Expiry))
 	} else {
 		(&queueFlags{}).register(&others)
 	}

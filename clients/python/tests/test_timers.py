@@ -26,10 +26,12 @@ class Timers(Case):
 
     async def test_a_timer_has_a_limit_after_which_it_expires(self) -> None:
         topic = name()
-        for id, limit in (("a", 1.5), ("b", timedelta(seconds=1.5))):
-            await self.client.schedule(topic, id=id, delay=3600, headers={"x": "y"}, expire_after=limit)
-            self.assertEqual((await self.client.get(topic, id)).headers, {"x": "y", "wakebell-expire-after": "1500000us"})
-        for limit in (0, timedelta(days=366)):
+        limits: list[float | timedelta] = [1.5, timedelta(seconds=1.5)]
+        for limit in limits:
+            await self.client.schedule(topic, id="a", delay=3600, headers={"x": "y"}, expire_after=limit)
+            self.assertEqual((await self.client.get(topic, "a")).headers, {"x": "y", "wakebell-expire-after": "1500000us"})
+        limits = [0, timedelta(days=366)]
+        for limit in limits:
             with self.assertRaisesRegex(errors.InvalidError, "expire_after"):
                 await self.client.schedule(topic, expire_after=limit)
 

@@ -187,6 +187,10 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 				outcomes[i] = poller.Undeliverable(err)
 				continue
 			}
+			if o, ended := h.expiry.Ended(d.Context(), d, env); ended {
+				outcomes[i] = o
+				continue
+			}
 			t := Timer[[]byte]{Body: env.Body, Meta: meta(d, env)}
 			if change != nil { // it may be changed in place
 				t.Body = slices.Clone(t.Body)

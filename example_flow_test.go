@@ -343,3 +343,12 @@ func ExampleHandleQueueBatch() {
 	})
 	// Output: hello
 }
+
+// An offer that could not be sent in time is not sent at all.
+func ExampleExpiry() {
+	offers := wakebell.NewTopic[string]("offers")
+	handler := wakebell.Handle(offers, func(context.Context, wakebell.Timer[string]) error { return nil },
+		wakebell.Expiry(wakebelltype.Expiry{After: time.Hour, DeadLetter: true}))
+	short := offers.Draft("today only", wakebell.ExpireAfter(time.Minute)) // its own limit wins
+	_, _ = handler, short
+}

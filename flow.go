@@ -10,10 +10,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -127,6 +132,70 @@ func KeyWeights(weights map[string]int) HandlerOption {
 		s.keyWeights = strings.Join(classes, ",")
 		return errors.Join(errs...)
 	})
+}
+
+// Expiry ends timers that could begin only later than e.After after their instants: no
+// handler receives them. They are removed, or become dead letters with e.DeadLetter, or are
+// due on e.Topic at once with e.Topic, under their id, with the headers
+// wakebelltype.ExpiredFromHeader and ExpiredReasonHeader; if that fails, they become dead
+// letters. ExpireAfter sets a limit for a timer, which wins, also without this option.
+//
+// A timer begins once: a retry, a timer that was snoozed, and one whose node crashed with it
+// have begun, however late they are. Time that it waits for its key, for a limit or for a
+// free handler counts. Handlers of several nodes should have the same option. Nodes of
+// earlier versions and Python workers know none: they handle late timers.
+func Expiry(e wakebelltype.Expiry) HandlerOption {
+	return topicOption(func(s *settings) error {
+		s.expiry = e
+		return expiry.Check(e)
+	})
+}
+
+// ExpireAfter sets how long after its instant the timer may begin, 1 ms – 365 days; default
+// that of the handler's topic. Later no handler receives it, see Expiry. The limit is the
+// header wakebelltype.ExpiryHeader of the timer.
+func ExpireAfter(d time.Duration) ScheduleOption {
+	return func(draft *Draft) error {
+		draft.env.Headers = append(draft.env.Headers, envelope.Header{Key: wakebelltype.ExpiryHeader, Value: d.String()})
+		return within("ExpireAfter", d, wakebelltype.MinExpiry, wakebelltype.MaxExpiry)
+	}
+}
+
+// expiry returns what ends the expired timers of a physical topic.
+func (s *System) expiry(h Handler, source *timers.TimerSource) *expiry.Topic {
+	reference := func(d *poller.Delivery, env envelope.Envelope) payload.Decoded {
+		return s.on.Payloads.Reference(payload.Encoded{Kind: wakebelltype.OutgoingTimer, Topic: h.topic, ID: d.ID, Headers: env.Headers, Body: env.Body, ContentType: env.ContentType})
+	}
+	return &expiry.Topic{
+		Expiry: h.set.expiry, Snoozed: source.Snoozed,
+		Discard: func(ctx context.Context, d *poller.Delivery, env envelope.Envelope, settle func() error) {
+			s.discardBody(ctx, d.ID, d.Topic, reference(d, env), settle)
+		},
+		Send: func(ctx context.Context, d *poller.Delivery, env envelope.Envelope, reason string) error {
+			return s.sendExpired(ctx, h, d, env, reason)
+		},
+	}
+}
+
+// sendExpired schedules an expired timer on the topic of its handler's Expiry.
+func (s *System) sendExpired(ctx context.Context, h Handler, d *poller.Delivery, env envelope.Envelope, reason string) error {
+	t := Timer[[]byte]{Body: slices.Clone(env.Body), Meta: meta(d, env)}
+	if s.on.Payloads != nil {
+		if _, err := s.decodePayload(ctx, h, &t); err != nil {
+			return err
+		}
+	}
+	draft := NewTopic[[]byte](h.set.expiry.Topic).Draft(t.Body, ID(d.ID))
+	draft.env = envelope.Envelope{Body: t.Body, ContentType: t.ContentType, CorrelationID: t.CorrelationID, ReplyTo: t.ReplyTo}
+	for _, header := range t.Headers {
+		if header.Key != wakebelltype.ExpiryHeader {
+			draft.env.Headers = append(draft.env.Headers, header)
+		}
+	}
+	draft.env.Headers = append(draft.env.Headers,
+		envelope.Header{Key: wakebelltype.ExpiredFromHeader, Value: h.topic}, envelope.Header{Key: wakebelltype.ExpiredReasonHeader, Value: reason})
+	_, err := s.client.Schedule(ctx, draft)
+	return err
 }
 
 // Shards divides the topic into n shards, 1 – 256; default 1. Redis Cluster spreads the

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -223,6 +224,8 @@ type Handler struct {
 	set   settings
 	err   error
 	log   *slog.Logger // of its System
+
+	expiry *expiry.Topic // nil: of a queue
 
 	// read decodes the payload of a delivery; nil stands for envelope.Decode.
 	read func(d *poller.Delivery) (envelope.Envelope, error)

@@ -216,13 +216,18 @@ func (s *System) discard(ctx context.Context, t Timer[[]byte], plain payload.Dec
 			plain = last
 		}
 	}
-	if !plain.InStore || t.Settle(ctx, nil) != nil {
+	s.discardBody(ctx, t.ID, t.Topic, plain, func() error { return t.Settle(ctx, nil) })
+}
+
+// discardBody settles a timer whose body is in the store, and then deletes it there.
+func (s *System) discardBody(ctx context.Context, id, topic string, plain payload.Decoded, settle func() error) {
+	if !plain.InStore || settle() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := usercode.Called("deleting the body", func() error { return plain.Discard(ctx) }); err != nil {
-		s.on.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", t.Topic, "id", t.ID, "err", err)
+		s.on.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", topic, "id", id, "err", err)
 	}
 }
 
@@ -234,6 +239,9 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 		env, err := read(d)
 		if err != nil {
 			return poller.Undeliverable(err)
+		}
+		if o, ended := h.expiry.Ended(ctx, d, env); ended {
+			return o
 		}
 		body := env.Body
 		if len(mw) > 0 { // middleware may change the body in place

@@ -36,6 +36,7 @@ type settings struct {
 	weight          int                    // in group
 	keepResults     time.Duration          // 0: defaultKeepResults
 	results         bool                   // the handler returns results
+	expiry          wakebelltype.Expiry
 }
 
 // groups are the groups of topics of a System, by their names.

@@ -174,6 +174,9 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 	h.log = s.on.Logger
 	full := s.on.Prefix + h.topic
 	source, keys := s.source(h, physical)
+	if keys != nil {
+		h.expiry = s.expiry(h, keys)
+	}
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}

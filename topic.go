@@ -224,7 +224,7 @@ type Result struct {
 // Ending is how a timer has ended.
 type Ending struct {
 	End    wakebelltype.End `json:"end"`
-	Reason string           `json:"reason"` // of a dead letter
+	Reason string           `json:"reason"` // of a dead letter, or of a timer that expired
 	Report
 }
 

@@ -117,7 +117,7 @@ const looked = 1000
 // topic: the first 1,000 timers and the last 1,000 dead letters. Errors are those of Get other
 // than ErrNotFound; what else cannot be read is in Unread.
 func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error) {
-	info, _, err := c.Get(ctx, topic, id)
+	info, content, err := c.Get(ctx, topic, id)
 	stored := err == nil || errors.Is(err, wakebell.ErrTooLarge) && info.ID != ""
 	if !stored && !errors.Is(err, wakebell.ErrNotFound) {
 		return Explanation{}, err
@@ -131,7 +131,7 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 	}
 	var e Explanation
 	if stored {
-		f.timer = info
+		f.timer, f.expiry = info, content.Headers.Map()[wakebelltype.ExpiryHeader]
 		f.moving = r.moving()
 		if info.State == wakebell.StateParked || info.IsDue(f.now) {
 			f.first, f.running = r.list(wakebell.Filter{}), r.list(wakebell.Filter{Running: true})

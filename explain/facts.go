@@ -20,6 +20,7 @@ type facts struct {
 	topic, id string
 
 	timer    wakebell.Info // zero: it is not stored
+	expiry   string        // its own limit; empty: none
 	overview wakebelltype.Overview
 	moving   bool
 	attempts []wakebelltype.Attempt
@@ -42,6 +43,9 @@ func (f facts) present() Explanation {
 		e.Summary = "it is due and about to run"
 	default:
 		e.Summary = "it waits: " + e.Waits[0].Text
+	}
+	if f.expiry != "" && f.timer.Attempts == 0 && f.timer.LastError == "" {
+		e.Summary += fmt.Sprintf("; it expires if it does not begin within %s of %s", f.expiry, f.timer.Activation.UTC().Format(time.RFC3339))
 	}
 	e.Commands = append(e.Commands, f.command("run-now", f.id))
 	e.Earliest = earliest(f.now, e.Waits)
@@ -187,6 +191,8 @@ func outcomeText(o wakebelltype.EventKind) string {
 		return "failed"
 	case wakebelltype.EventSnoozed:
 		return "snoozed it"
+	case wakebelltype.EventExpired:
+		return "did not begin, because it was too late"
 	case wakebelltype.EventDead:
 		return "made it a dead letter"
 	case wakebelltype.EventDiscarded:

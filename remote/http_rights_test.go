@@ -23,6 +23,7 @@ var rightsOfRoutes = map[string]string{
 	"PATCH /v1/topics/{topic}/timers/{id}":           "schedule topic",
 	"DELETE /v1/topics/{topic}/timers/{id}":          "schedule topic",
 	"POST /v1/topics/{topic}/timers/{id}:run":        "schedule topic",
+	"GET /v1/topics/{topic}/timers/{id}/report":      "read topic",
 	"GET /v1/topics/{topic}/stats":                   "read topic",
 	"POST /v1/queues/{name}/messages":                "schedule queue",
 	"GET /v1/schedules":                              "",

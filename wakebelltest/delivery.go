@@ -47,6 +47,9 @@ const (
 	Discarded Outcome = "discarded"
 	// Snoozed means that the handler returned Snooze, which is no failure.
 	Snoozed Outcome = "snoozed"
+	// Expired means that no handler began within ExpireAfter, and the timer was removed, or
+	// sent to another topic. Of a dead letter the outcome is Dead.
+	Expired Outcome = "expired"
 	// Released means that a drain returned the timer as if it had not been
 	// delivered.
 	Released Outcome = "released"
@@ -80,7 +83,7 @@ func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.99
 // of the Config.
 func (w *World) Delivered(topic string) []Delivery {
 	return w.history.deliveries(func(r *record) bool {
-		return r.Topic == topic && (r.begun || r.Outcome == Dead)
+		return r.Topic == topic && (r.begun || r.Outcome == Dead || r.Outcome == Expired)
 	})
 }
 

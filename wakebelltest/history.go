@@ -143,6 +143,8 @@ func (r *record) settled(s exchange.Settlement, refused exchange.RefusalReason) 
 		r.Outcome = Dead
 	case s.Verdict == exchange.Release:
 		r.Outcome = Released
+	case !r.begun:
+		r.Outcome = Expired
 	case !r.Ended.IsZero() && r.Err != nil:
 		r.Outcome = Discarded
 	default:

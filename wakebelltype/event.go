@@ -24,6 +24,9 @@ const (
 	// EventDiscarded means that the timer was rejected and deleted; see the option
 	// DiscardRejected. It has Took, and the reason in Text.
 	EventDiscarded EventKind = "discarded"
+	// EventExpired means that the timer could not begin within its ExpireAfter and was removed,
+	// or sent to another topic. It has the reason in Text.
+	EventExpired EventKind = "expired"
 	// EventReleased means that the timer was returned without a verdict, for
 	// instance by a drain.
 	EventReleased EventKind = "released"

@@ -18,6 +18,7 @@ type Counters struct {
 	Acked          int64 `json:"acked"`           // settled as handled
 	Retried        int64 `json:"retried"`         // settled with a failure, due again
 	Snoozed        int64 `json:"snoozed"`         // settled by Snooze, due again, without a failure
+	Expired        int64 `json:"expired"`         // ended, because they could not begin within their ExpireAfter; with those of ExpiredDead
 	DeadLettered   int64 `json:"dead_lettered"`   // dead-lettered
 	Discarded      int64 `json:"discarded"`       // rejected under DiscardRejected, and messages failed under ErrorsAreFinal
 	Released       int64 `json:"released"`        // returned unhandled
@@ -40,6 +41,7 @@ type Counters struct {
 
 	Repeated         int64 `json:"repeated"`          // of Delivered, those that are not the first attempt
 	Rejected         int64 `json:"rejected"`          // of DeadLettered, those that the handler rejected
+	ExpiredDead      int64 `json:"expired_dead"`      // of DeadLettered, those that expired
 	PayloadsMissing  int64 `json:"payloads_missing"`  // of DeadLettered, those that were due without a payload in Redis
 	RejectedAcks     int64 `json:"rejected_acks"`     // of Acked, those that the handler rejected under DiscardRejected
 	HeartbeatsFailed int64 `json:"heartbeats_failed"` // extensions of leases that failed, were too late, or were not sent in time

@@ -51,10 +51,10 @@ type Attempt struct {
 }
 
 // Final reports whether the attempt was the last of its timer: it was handled, became
-// a dead letter, or was discarded or cancelled.
+// a dead letter, or was discarded, expired or cancelled.
 func (a Attempt) Final() bool {
 	switch a.Outcome {
-	case EventAcked, EventDead, EventDiscarded, EventCancelled:
+	case EventAcked, EventDead, EventDiscarded, EventExpired, EventCancelled:
 		return true
 	default:
 		return false

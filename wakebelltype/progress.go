@@ -21,6 +21,9 @@ const (
 	// EndCancelled means that the timer was cancelled, or that it was removed and no node
 	// reported that a handler ended it.
 	EndCancelled End = "cancelled"
+	// EndExpired means that the timer could not begin within its ExpireAfter, and was removed or
+	// sent to another topic.
+	EndExpired End = "expired"
 	// EndMissing means that there is no timer, and nothing says whether there was one: it
 	// ended before, without a result and without a dead letter among the last 1,000.
 	EndMissing End = "missing"

@@ -43,8 +43,14 @@ func (c *Core) countSettled(now time.Time, f *Flight, r *exchange.Reply) {
 		if v.Lease.refused != 0 {
 			continue
 		}
+		if v.Expired {
+			c.Counters.Expired.Add(1)
+		}
 		switch v.Kind {
 		case exchange.Ack:
+			if v.Expired {
+				continue
+			}
 			c.Counters.Acked.Add(1)
 			if v.rejected {
 				c.Counters.RejectedAcks.Add(1)
@@ -61,6 +67,9 @@ func (c *Core) countSettled(now time.Time, f *Flight, r *exchange.Reply) {
 		case exchange.DeadLetter: // counted from the reply
 			if v.rejected {
 				c.Counters.Rejected.Add(1)
+			}
+			if v.Expired {
+				c.Counters.ExpiredDead.Add(1)
 			}
 		case exchange.Fail: // counted when the handler returned
 		case exchange.Release:

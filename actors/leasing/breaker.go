@@ -51,9 +51,10 @@ func (c *Core) testing() bool {
 
 // countOutcome counts the outcome of a delivery for the breaker and for adaptive
 // concurrency. An outcome that says nothing about the handler does not count: a timer
-// that was released, snoozed, cancelled or lost, and a body that cannot be decoded.
+// that was released, snoozed, expired, cancelled or lost, and a body that cannot be decoded.
 func (c *Core) countOutcome(now time.Time, l *Lease, o Outcome) {
-	if o.Kind == Released || o.Kind == Skipped || o.Kind == Undeliverable || o.Kind == Snoozed {
+	switch o.Kind {
+	case Released, Skipped, Undeliverable, Snoozed, Expired, ExpiredDead:
 		return
 	}
 	c.adaptConcurrency(now, l, o)

@@ -28,6 +28,8 @@ const (
 	Released                  // returned as if never claimed
 	Skipped                   // its context ended before a handler began
 	Snoozed                   // due again after Delay; no failure, and no attempt
+	Expired                   // ended, because it was too late to begin
+	ExpiredDead               // the same, as a dead letter
 )
 
 // retries reports whether the outcome leads to a retry.

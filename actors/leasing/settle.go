@@ -100,6 +100,10 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 		v.Kind, v.Delay, v.Snoozed = exchange.Nack, o.Delay, true
 	case Failed, FailedFor, Panicked:
 		c.retry(&v, o, now)
+	case Expired:
+		v.Expired = true
+	case ExpiredDead:
+		v.Kind, v.Expired = exchange.DeadLetter, true
 	case Undeliverable:
 		v.Kind = exchange.DeadLetter
 	case Rejected:

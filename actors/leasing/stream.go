@@ -65,6 +65,7 @@ type Verdict struct {
 
 	Panicked bool // the handler did
 	Snoozed  bool // a Nack that counts nothing
+	Expired  bool // no handler began
 
 	failed   bool // a dead letter whose last delivery counts as a failure
 	rejected bool // by the handler

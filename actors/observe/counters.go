@@ -13,7 +13,7 @@ type Counters struct {
 	Delivered, Acked, Retried, DeadLettered, Discarded, Released, Crashed,
 	Superseded, Cancelled, Lost, Hung, OrphansRemoved, Exchanges, Empty, Peeks, Errors,
 	HookCalls, HookSkipped, HookPanics, Incarnations, ClockSteps, LastExchange,
-	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, Snoozed, BreakerOpen, BreakerOpened, Concurrency,
+	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, Snoozed, Expired, ExpiredDead, BreakerOpen, BreakerOpened, Concurrency,
 	OrphansHeld, PayloadsMissing, FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
 
 	latenesses [len(wakebelltype.Latenesses{})]atomic.Int64
@@ -37,6 +37,8 @@ func (c *Counters) Snapshot() wakebelltype.Counters {
 		Acked:          c.Acked.Load(),
 		Retried:        c.Retried.Load(),
 		Snoozed:        c.Snoozed.Load(),
+		Expired:        c.Expired.Load(),
+		ExpiredDead:    c.ExpiredDead.Load(),
 		DeadLettered:   c.DeadLettered.Load(),
 		Discarded:      c.Discarded.Load(),
 		Released:       c.Released.Load(),

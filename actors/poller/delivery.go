@@ -56,6 +56,9 @@ func (d *Delivery) Lateness() time.Duration { return d.Claimed.Sub(d.Activation)
 // instant.
 func (d *Delivery) Waited(at time.Time) time.Duration { return at.Sub(d.lease.core.Queued) }
 
+// LateAt returns how late the timer is at an instant, by the source's clock.
+func (d *Delivery) LateAt(at time.Time) time.Duration { return d.lease.core.Late + d.Waited(at) }
+
 // Handle runs user code on a delivery and says what became of it. It may be
 // called from many goroutines at once. Its context ends, with one of the
 // causes above, when the delivery is no longer the handler's.
@@ -79,6 +82,14 @@ func FailedFor(delay time.Duration, err error) Outcome {
 // Snoozed counts neither a failure nor an attempt; the timer is due again after delay.
 func Snoozed(delay time.Duration, err error) Outcome {
 	return Outcome{Kind: leasing.Snoozed, Delay: max(delay, 0), Reason: usercode.Text(err)}
+}
+
+// Expired ends a timer that is too late to begin, as a dead letter or without a trace.
+func Expired(reason string, dead bool) Outcome {
+	if dead {
+		return Outcome{Kind: leasing.ExpiredDead, Reason: reason}
+	}
+	return Outcome{Kind: leasing.Expired, Reason: reason}
 }
 
 // Rejected ends the timer without a retry, as the topic's reject policy says.
@@ -107,7 +118,7 @@ func (o Outcome) Result() metrics.Result {
 		return metrics.Undeliverable
 	case leasing.Panicked, leasing.Crashed:
 		return metrics.Crashed
-	case leasing.Released, leasing.Skipped, leasing.Snoozed:
+	case leasing.Released, leasing.Skipped, leasing.Snoozed, leasing.Expired, leasing.ExpiredDead:
 		return metrics.Released
 	case leasing.Succeeded:
 	}

@@ -100,7 +100,10 @@ func settledEvent(v *leasing.Verdict) wakebelltype.Event {
 	e := wakebelltype.Event{Kind: wakebelltype.EventAcked, Took: v.Took}
 	switch v.Kind {
 	case exchange.Ack:
-		if v.Reason != "" { // only a rejection has a reason
+		switch {
+		case v.Expired:
+			e.Kind, e.Text = wakebelltype.EventExpired, v.Reason
+		case v.Reason != "": // of a rejection
 			e.Kind, e.Text = wakebelltype.EventDiscarded, v.Reason
 		}
 	case exchange.Fail:

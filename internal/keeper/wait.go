@@ -23,7 +23,7 @@ type Waiting struct {
 // Ended is how a timer has ended.
 type Ended struct {
 	End    wakebelltype.End
-	Reason string // of a dead letter
+	Reason string // of a dead letter, or of one that expired
 }
 
 const (
@@ -133,6 +133,8 @@ func (s *sight) hear(e wakebelltype.Event) bool {
 		s.ended = &Ended{End: wakebelltype.EndDone}
 	case wakebelltype.EventDead, wakebelltype.EventDiscarded:
 		s.ended = &Ended{End: wakebelltype.EndDead, Reason: e.Text}
+	case wakebelltype.EventExpired:
+		s.ended = &Ended{End: wakebelltype.EndExpired, Reason: e.Text}
 	case wakebelltype.EventCancelled:
 		s.ended = &Ended{End: wakebelltype.EndCancelled}
 	default:

@@ -28,7 +28,10 @@ var pollerCounts = [...]pollerCount{
 	ended("ack", func(c *wakebelltype.Counters) int64 { return c.Acked - c.RejectedAcks }),
 	ended("retry", func(c *wakebelltype.Counters) int64 { return c.Retried }),
 	ended("snoozed", func(c *wakebelltype.Counters) int64 { return c.Snoozed }),
-	ended("dead", func(c *wakebelltype.Counters) int64 { return c.DeadLettered - c.Rejected - c.PayloadsMissing }),
+	ended("expired", func(c *wakebelltype.Counters) int64 { return c.Expired }),
+	ended("dead", func(c *wakebelltype.Counters) int64 {
+		return c.DeadLettered - c.Rejected - c.PayloadsMissing - c.ExpiredDead
+	}),
 	ended("rejected", func(c *wakebelltype.Counters) int64 { return c.Rejected }),
 	ended("discarded", func(c *wakebelltype.Counters) int64 { return c.Discarded }),
 	ended("released", func(c *wakebelltype.Counters) int64 { return c.Released }),

@@ -135,7 +135,7 @@ const (
 
 var (
 	consumed        = counter(deliveries, "messaging.client.consumed.messages", "{message}", "Deliveries to a handler, by whether it is the first attempt.", system, operation, attempt)
-	settled         = counter(deliveries, "wakebell.deliveries", "{delivery}", "Ends of deliveries: ack, retry, dead, rejected, discarded, released, crashed, superseded, cancelled, lease_lost, hung.", destination, outcome)
+	settled         = counter(deliveries, "wakebell.deliveries", "{delivery}", "Ends of deliveries: ack, retry, snoozed, expired, dead, rejected, discarded, released, crashed, superseded, cancelled, lease_lost, hung.", destination, outcome)
 	processDuration = histogram(deliveries, "messaging.process.duration", "s", "Duration of handlers, middleware included.", seconds, system, operation).or(errorType)
 	lateness        = histogram(deliveries, "wakebell.delivery.lateness", "s", "Time from the instant of a timer, or the publishing of a message, to the start of its handler. First attempts only, because retries keep the instant.", delays)
 	late99          = gauge(deliveries, "wakebell.delivery.lateness.p99", "s", "99th percentile of the lateness of a topic on this node, of the last 5 to 10 minutes; none if nothing began.", destination)

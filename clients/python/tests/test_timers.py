@@ -24,6 +24,17 @@ class Timers(Case):
         self.assertEqual(timer.value(), {"n": 42, "s": "ä"})
         self.assertEqual((timer.headers, timer.correlation_id, timer.activation), ({"x": "y"}, "c", at))
 
+    async def test_a_timer_has_a_limit_after_which_it_expires(self) -> None:
+        topic = name()
+        limits: list[float | timedelta] = [1.5, timedelta(seconds=1.5)]
+        for limit in limits:
+            await self.client.schedule(topic, id="a", delay=3600, headers={"x": "y"}, expire_after=limit)
+            self.assertEqual((await self.client.get(topic, "a")).headers, {"x": "y", "wakebell-expire-after": "1500000us"})
+        limits = [0, timedelta(days=366)]
+        for limit in limits:
+            with self.assertRaisesRegex(errors.InvalidError, "expire_after"):
+                await self.client.schedule(topic, expire_after=limit)
+
     async def test_a_timer_has_a_key(self) -> None:
         topic = name()
         await self.client.schedule(topic, id="a", delay=3600, key="ä")

@@ -64,6 +64,11 @@ export interface ScheduleOptions extends When {
   ifExists?: Policy;
   /** The id fires once until this long after it is due; requires `id`. Default: no such limit. */
   onceMs?: number;
+  /**
+   * No handler receives the timer if it could not begin within this time after its instant, 1 ms
+   * to 365 days. Default: the limit of the topic's handler. It is a header of the timer.
+   */
+  expireAfterMs?: number;
   headers?: Record<string, string>;
   /** Correlates the timer with its cause. Default: the id. */
   correlationId?: string;

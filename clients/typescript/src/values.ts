@@ -131,11 +131,21 @@ export function scheduleRequest(d: t.Draft, idempotencyKey = ""): ScheduleReques
   }
   return create(ScheduleRequestSchema, {
     topic: d.topic, id: d.id ?? (idempotencyKey === "" ? randomUUID() : ""), ...encode(d.body, d.contentType),
-    correlationId: d.correlationId ?? "", headers: d.headers ?? {}, when: planned, key: idempotencyKey,
+    correlationId: d.correlationId ?? "", headers: headers(d), when: planned, key: idempotencyKey,
     ifExists: d.ifExists === undefined ? 0 : policies[d.ifExists],
     timerKey: typeof d.key === "string" ? new TextEncoder().encode(d.key) : (d.key ?? new Uint8Array()),
     ...(d.onceMs === undefined ? {} : { once: duration(d.onceMs, "onceMs") }),
   });
+}
+
+function headers(d: t.Draft): Record<string, string> {
+  if (d.expireAfterMs === undefined) {
+    return d.headers ?? {};
+  }
+  if (!(d.expireAfterMs >= 1 && d.expireAfterMs <= 365 * 24 * 3600 * 1000)) {
+    throw new InvalidError(`expireAfterMs ${d.expireAfterMs}, want 1 to 365 days`);
+  }
+  return { ...d.headers, "wakebell-expire-after": `${Math.round(d.expireAfterMs * 1000)}us` };
 }
 
 function date<K extends string>(key: K, at: Timestamp | undefined): { [P in K]?: Date } {

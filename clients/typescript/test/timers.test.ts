@@ -47,6 +47,13 @@ describe("timers", () => {
     await client.schedule(topic, "5", { id: "c", onceMs: hour });
   });
 
+  test("a timer has a limit after which it expires", async () => {
+    const topic = name();
+    await client.schedule(topic, "1", { id: "a", delayMs: hour, headers: { x: "y" }, expireAfterMs: 1500 });
+    assert.deepEqual((await client.get(topic, "a")).headers, { x: "y", "wakebell-expire-after": "1500000us" });
+    await assert.rejects(client.schedule(topic, "1", { expireAfterMs: 0 }), wakebell.InvalidError);
+  });
+
   test("a timer has a key", async () => {
     const topic = name(), bytes = new Uint8Array([0xff]);
     await client.schedule(topic, "1", { id: "a", delayMs: hour, key: "ä" });

@@ -36,7 +36,7 @@ var streamID = regexp.MustCompile(`^\d+-\d+$`)
 var outcomeMarks = map[wakebelltype.EventKind]byte{
 	wakebelltype.EventAcked: 'a', wakebelltype.EventRetried: 'r', wakebelltype.EventDead: 'd', wakebelltype.EventDiscarded: 'x',
 	wakebelltype.EventCrashed: 'p', wakebelltype.EventSuperseded: 's', wakebelltype.EventCancelled: 'c', wakebelltype.EventLost: 'l',
-	wakebelltype.EventSnoozed: 'z',
+	wakebelltype.EventSnoozed: 'z', wakebelltype.EventExpired: 'e',
 }
 
 // WriteHistory adds attempts of one node to the history, at most MaxHistoryBatch.

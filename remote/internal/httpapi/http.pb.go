@@ -97,6 +97,69 @@ func (x *ClaimRequest) GetWait() *durationpb.Duration {
 	return nil
 }
 
+// ReportRequest asks what the handler of a timer has reported, and how the timer has ended.
+type ReportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Id    string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// How long to wait for the end of the timer, 1s to 1m; absent: do not wait, and do not say
+	// how it has ended.
+	Wait          *durationpb.Duration `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportRequest) Reset() {
+	*x = ReportRequest{}
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRequest) ProtoMessage() {}
+
+func (x *ReportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
+func (*ReportRequest) Descriptor() ([]byte, []int) {
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ReportRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ReportRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReportRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
 // ClaimResponse has the leases; none: nothing was due.
 type ClaimResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -107,7 +170,7 @@ type ClaimResponse struct {
 
 func (x *ClaimResponse) Reset() {
 	*x = ClaimResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[1]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -119,7 +182,7 @@ func (x *ClaimResponse) String() string {
 func (*ClaimResponse) ProtoMessage() {}
 
 func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[1]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -132,7 +195,7 @@ func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimResponse.ProtoReflect.Descriptor instead.
 func (*ClaimResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{1}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ClaimResponse) GetLeases() []*ClaimedLease {
@@ -171,7 +234,7 @@ type ClaimedLease struct {
 
 func (x *ClaimedLease) Reset() {
 	*x = ClaimedLease{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[2]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -183,7 +246,7 @@ func (x *ClaimedLease) String() string {
 func (*ClaimedLease) ProtoMessage() {}
 
 func (x *ClaimedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[2]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -196,7 +259,7 @@ func (x *ClaimedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimedLease.ProtoReflect.Descriptor instead.
 func (*ClaimedLease) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{2}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ClaimedLease) GetToken() string {
@@ -301,7 +364,7 @@ type AckRequest struct {
 
 func (x *AckRequest) Reset() {
 	*x = AckRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[3]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -313,7 +376,7 @@ func (x *AckRequest) String() string {
 func (*AckRequest) ProtoMessage() {}
 
 func (x *AckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[3]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -326,7 +389,7 @@ func (x *AckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckRequest.ProtoReflect.Descriptor instead.
 func (*AckRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{3}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AckRequest) GetTopic() string {
@@ -360,7 +423,7 @@ type NackRequest struct {
 
 func (x *NackRequest) Reset() {
 	*x = NackRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[4]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -372,7 +435,7 @@ func (x *NackRequest) String() string {
 func (*NackRequest) ProtoMessage() {}
 
 func (x *NackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[4]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -385,7 +448,7 @@ func (x *NackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NackRequest.ProtoReflect.Descriptor instead.
 func (*NackRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{4}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NackRequest) GetTopic() string {
@@ -435,7 +498,7 @@ type RejectRequest struct {
 
 func (x *RejectRequest) Reset() {
 	*x = RejectRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[5]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +510,7 @@ func (x *RejectRequest) String() string {
 func (*RejectRequest) ProtoMessage() {}
 
 func (x *RejectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[5]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +523,7 @@ func (x *RejectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RejectRequest.ProtoReflect.Descriptor instead.
 func (*RejectRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{5}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RejectRequest) GetTopic() string {
@@ -495,7 +558,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[6]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +570,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[6]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +583,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{6}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReleaseRequest) GetTopic() string {
@@ -546,7 +609,7 @@ type SettleResponse struct {
 
 func (x *SettleResponse) Reset() {
 	*x = SettleResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[7]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +621,7 @@ func (x *SettleResponse) String() string {
 func (*SettleResponse) ProtoMessage() {}
 
 func (x *SettleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[7]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +634,7 @@ func (x *SettleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
 func (*SettleResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{7}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{8}
 }
 
 // ExtendRequest extends a lease.
@@ -585,7 +648,7 @@ type ExtendRequest struct {
 
 func (x *ExtendRequest) Reset() {
 	*x = ExtendRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +660,7 @@ func (x *ExtendRequest) String() string {
 func (*ExtendRequest) ProtoMessage() {}
 
 func (x *ExtendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +673,7 @@ func (x *ExtendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendRequest.ProtoReflect.Descriptor instead.
 func (*ExtendRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{8}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExtendRequest) GetTopic() string {
@@ -638,7 +701,7 @@ type ExtendResponse struct {
 
 func (x *ExtendResponse) Reset() {
 	*x = ExtendResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +713,7 @@ func (x *ExtendResponse) String() string {
 func (*ExtendResponse) ProtoMessage() {}
 
 func (x *ExtendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +726,7 @@ func (x *ExtendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResponse.ProtoReflect.Descriptor instead.
 func (*ExtendResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{9}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExtendResponse) GetTtl() *durationpb.Duration {
@@ -687,7 +750,7 @@ type AcquireRequest struct {
 
 func (x *AcquireRequest) Reset() {
 	*x = AcquireRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +762,7 @@ func (x *AcquireRequest) String() string {
 func (*AcquireRequest) ProtoMessage() {}
 
 func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +775,7 @@ func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireRequest.ProtoReflect.Descriptor instead.
 func (*AcquireRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{10}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AcquireRequest) GetGate() string {
@@ -751,7 +814,7 @@ type AcquireResponse struct {
 
 func (x *AcquireResponse) Reset() {
 	*x = AcquireResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +826,7 @@ func (x *AcquireResponse) String() string {
 func (*AcquireResponse) ProtoMessage() {}
 
 func (x *AcquireResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +839,7 @@ func (x *AcquireResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireResponse.ProtoReflect.Descriptor instead.
 func (*AcquireResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{11}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AcquireResponse) GetToken() string {
@@ -818,7 +881,7 @@ type ExtendTurnRequest struct {
 
 func (x *ExtendTurnRequest) Reset() {
 	*x = ExtendTurnRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +893,7 @@ func (x *ExtendTurnRequest) String() string {
 func (*ExtendTurnRequest) ProtoMessage() {}
 
 func (x *ExtendTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +906,7 @@ func (x *ExtendTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendTurnRequest.ProtoReflect.Descriptor instead.
 func (*ExtendTurnRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{12}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExtendTurnRequest) GetGate() string {
@@ -871,7 +934,7 @@ type ExtendTurnResponse struct {
 
 func (x *ExtendTurnResponse) Reset() {
 	*x = ExtendTurnResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -883,7 +946,7 @@ func (x *ExtendTurnResponse) String() string {
 func (*ExtendTurnResponse) ProtoMessage() {}
 
 func (x *ExtendTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -896,7 +959,7 @@ func (x *ExtendTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendTurnResponse.ProtoReflect.Descriptor instead.
 func (*ExtendTurnResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{13}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExtendTurnResponse) GetTtl() *durationpb.Duration {
@@ -917,7 +980,7 @@ type ReleaseTurnRequest struct {
 
 func (x *ReleaseTurnRequest) Reset() {
 	*x = ReleaseTurnRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +992,7 @@ func (x *ReleaseTurnRequest) String() string {
 func (*ReleaseTurnRequest) ProtoMessage() {}
 
 func (x *ReleaseTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1005,7 @@ func (x *ReleaseTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTurnRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTurnRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{14}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseTurnRequest) GetGate() string {
@@ -968,7 +1031,7 @@ type ReleaseTurnResponse struct {
 
 func (x *ReleaseTurnResponse) Reset() {
 	*x = ReleaseTurnResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1043,7 @@ func (x *ReleaseTurnResponse) String() string {
 func (*ReleaseTurnResponse) ProtoMessage() {}
 
 func (x *ReleaseTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1056,7 @@ func (x *ReleaseTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTurnResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTurnResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{15}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{16}
 }
 
 var File_remote_internal_httpapi_http_proto protoreflect.FileDescriptor
@@ -1005,7 +1068,11 @@ const file_remote_internal_httpapi_http_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\bR\x05queue\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\rR\x03max\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"G\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"d\n" +
+	"\rReportRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
+	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"G\n" +
 	"\rClaimResponse\x126\n" +
 	"\x06leases\x18\x01 \x03(\v2\x1e.wakebell.http.v1.ClaimedLeaseR\x06leases\"\x84\x05\n" +
 	"\fClaimedLease\x12\x14\n" +
@@ -1086,49 +1153,51 @@ func file_remote_internal_httpapi_http_proto_rawDescGZIP() []byte {
 	return file_remote_internal_httpapi_http_proto_rawDescData
 }
 
-var file_remote_internal_httpapi_http_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_remote_internal_httpapi_http_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_remote_internal_httpapi_http_proto_goTypes = []any{
 	(*ClaimRequest)(nil),          // 0: wakebell.http.v1.ClaimRequest
-	(*ClaimResponse)(nil),         // 1: wakebell.http.v1.ClaimResponse
-	(*ClaimedLease)(nil),          // 2: wakebell.http.v1.ClaimedLease
-	(*AckRequest)(nil),            // 3: wakebell.http.v1.AckRequest
-	(*NackRequest)(nil),           // 4: wakebell.http.v1.NackRequest
-	(*RejectRequest)(nil),         // 5: wakebell.http.v1.RejectRequest
-	(*ReleaseRequest)(nil),        // 6: wakebell.http.v1.ReleaseRequest
-	(*SettleResponse)(nil),        // 7: wakebell.http.v1.SettleResponse
-	(*ExtendRequest)(nil),         // 8: wakebell.http.v1.ExtendRequest
-	(*ExtendResponse)(nil),        // 9: wakebell.http.v1.ExtendResponse
-	(*AcquireRequest)(nil),        // 10: wakebell.http.v1.AcquireRequest
-	(*AcquireResponse)(nil),       // 11: wakebell.http.v1.AcquireResponse
-	(*ExtendTurnRequest)(nil),     // 12: wakebell.http.v1.ExtendTurnRequest
-	(*ExtendTurnResponse)(nil),    // 13: wakebell.http.v1.ExtendTurnResponse
-	(*ReleaseTurnRequest)(nil),    // 14: wakebell.http.v1.ReleaseTurnRequest
-	(*ReleaseTurnResponse)(nil),   // 15: wakebell.http.v1.ReleaseTurnResponse
-	nil,                           // 16: wakebell.http.v1.ClaimedLease.HeadersEntry
-	nil,                           // 17: wakebell.http.v1.ClaimedLease.TraceEntry
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*ReportRequest)(nil),         // 1: wakebell.http.v1.ReportRequest
+	(*ClaimResponse)(nil),         // 2: wakebell.http.v1.ClaimResponse
+	(*ClaimedLease)(nil),          // 3: wakebell.http.v1.ClaimedLease
+	(*AckRequest)(nil),            // 4: wakebell.http.v1.AckRequest
+	(*NackRequest)(nil),           // 5: wakebell.http.v1.NackRequest
+	(*RejectRequest)(nil),         // 6: wakebell.http.v1.RejectRequest
+	(*ReleaseRequest)(nil),        // 7: wakebell.http.v1.ReleaseRequest
+	(*SettleResponse)(nil),        // 8: wakebell.http.v1.SettleResponse
+	(*ExtendRequest)(nil),         // 9: wakebell.http.v1.ExtendRequest
+	(*ExtendResponse)(nil),        // 10: wakebell.http.v1.ExtendResponse
+	(*AcquireRequest)(nil),        // 11: wakebell.http.v1.AcquireRequest
+	(*AcquireResponse)(nil),       // 12: wakebell.http.v1.AcquireResponse
+	(*ExtendTurnRequest)(nil),     // 13: wakebell.http.v1.ExtendTurnRequest
+	(*ExtendTurnResponse)(nil),    // 14: wakebell.http.v1.ExtendTurnResponse
+	(*ReleaseTurnRequest)(nil),    // 15: wakebell.http.v1.ReleaseTurnRequest
+	(*ReleaseTurnResponse)(nil),   // 16: wakebell.http.v1.ReleaseTurnResponse
+	nil,                           // 17: wakebell.http.v1.ClaimedLease.HeadersEntry
+	nil,                           // 18: wakebell.http.v1.ClaimedLease.TraceEntry
+	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
 }
 var file_remote_internal_httpapi_http_proto_depIdxs = []int32{
-	18, // 0: wakebell.http.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
-	2,  // 1: wakebell.http.v1.ClaimResponse.leases:type_name -> wakebell.http.v1.ClaimedLease
-	16, // 2: wakebell.http.v1.ClaimedLease.headers:type_name -> wakebell.http.v1.ClaimedLease.HeadersEntry
-	19, // 3: wakebell.http.v1.ClaimedLease.activation:type_name -> google.protobuf.Timestamp
-	19, // 4: wakebell.http.v1.ClaimedLease.delivered:type_name -> google.protobuf.Timestamp
-	18, // 5: wakebell.http.v1.ClaimedLease.ttl:type_name -> google.protobuf.Duration
-	17, // 6: wakebell.http.v1.ClaimedLease.trace:type_name -> wakebell.http.v1.ClaimedLease.TraceEntry
-	18, // 7: wakebell.http.v1.NackRequest.delay:type_name -> google.protobuf.Duration
-	18, // 8: wakebell.http.v1.ExtendResponse.ttl:type_name -> google.protobuf.Duration
-	18, // 9: wakebell.http.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
-	18, // 10: wakebell.http.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
-	18, // 11: wakebell.http.v1.AcquireResponse.ttl:type_name -> google.protobuf.Duration
-	18, // 12: wakebell.http.v1.AcquireResponse.waited:type_name -> google.protobuf.Duration
-	18, // 13: wakebell.http.v1.ExtendTurnResponse.ttl:type_name -> google.protobuf.Duration
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	19, // 0: wakebell.http.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
+	19, // 1: wakebell.http.v1.ReportRequest.wait:type_name -> google.protobuf.Duration
+	3,  // 2: wakebell.http.v1.ClaimResponse.leases:type_name -> wakebell.http.v1.ClaimedLease
+	17, // 3: wakebell.http.v1.ClaimedLease.headers:type_name -> wakebell.http.v1.ClaimedLease.HeadersEntry
+	20, // 4: wakebell.http.v1.ClaimedLease.activation:type_name -> google.protobuf.Timestamp
+	20, // 5: wakebell.http.v1.ClaimedLease.delivered:type_name -> google.protobuf.Timestamp
+	19, // 6: wakebell.http.v1.ClaimedLease.ttl:type_name -> google.protobuf.Duration
+	18, // 7: wakebell.http.v1.ClaimedLease.trace:type_name -> wakebell.http.v1.ClaimedLease.TraceEntry
+	19, // 8: wakebell.http.v1.NackRequest.delay:type_name -> google.protobuf.Duration
+	19, // 9: wakebell.http.v1.ExtendResponse.ttl:type_name -> google.protobuf.Duration
+	19, // 10: wakebell.http.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
+	19, // 11: wakebell.http.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
+	19, // 12: wakebell.http.v1.AcquireResponse.ttl:type_name -> google.protobuf.Duration
+	19, // 13: wakebell.http.v1.AcquireResponse.waited:type_name -> google.protobuf.Duration
+	19, // 14: wakebell.http.v1.ExtendTurnResponse.ttl:type_name -> google.protobuf.Duration
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_remote_internal_httpapi_http_proto_init() }
@@ -1142,7 +1211,7 @@ func file_remote_internal_httpapi_http_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remote_internal_httpapi_http_proto_rawDesc), len(file_remote_internal_httpapi_http_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

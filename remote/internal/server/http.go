@@ -103,6 +103,8 @@ func (s *Server) doHTTP(ctx context.Context, request proto.Message) (proto.Messa
 	switch m := request.(type) {
 	case *httpapi.ClaimRequest:
 		return c.claim(ctx, m)
+	case *httpapi.ReportRequest:
+		return c.report(ctx, m)
 	case *httpapi.AckRequest:
 		return c.settle(ctx, m, &messages.Ack{})
 	case *httpapi.NackRequest:

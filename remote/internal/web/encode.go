@@ -128,6 +128,8 @@ func (r *route) value(out []byte, f protoreflect.FieldDescriptor, v protoreflect
 		return r.message(out, v.Message())
 	case protoreflect.BoolKind:
 		return strconv.AppendBool(out, v.Bool())
+	case protoreflect.DoubleKind: // finite
+		return strconv.AppendFloat(out, v.Float(), 'g', -1, 64)
 	case protoreflect.Int32Kind, protoreflect.Int64Kind:
 		return strconv.AppendInt(out, v.Int(), 10)
 	}

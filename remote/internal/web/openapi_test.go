@@ -167,6 +167,8 @@ func (d *document) value(r *route, f protoreflect.FieldDescriptor) object {
 		return object{"type": "string"}
 	case protoreflect.StringKind:
 		return object{"type": "string"}
+	case protoreflect.DoubleKind:
+		return object{"type": "number"}
 	}
 	return object{"type": "integer", "minimum": 0}
 }

@@ -42,6 +42,7 @@ var routes = tableOf(append([]route{
 	{method: http.MethodPatch, pattern: timerPath, summary: "Give a timer a new instant", in: &messages.RescheduleRequest{}, out: &messages.RescheduleResponse{}},
 	{method: http.MethodDelete, pattern: timerPath, summary: "Cancel a timer", in: &messages.CancelRequest{}, out: &messages.CancelResponse{}, request: cancelOne},
 	{method: http.MethodPost, pattern: timerPath + ":run", summary: "Make a timer due now", in: &messages.RunNowRequest{}, out: &messages.RunNowResponse{}},
+	{method: http.MethodGet, pattern: timerPath + "/report", summary: "Read progress and result of a timer, and wait for its end", in: &httpapi.ReportRequest{}, out: &messages.WaitTimerResponse{}},
 	{method: http.MethodGet, pattern: "/v1/topics/{topic}/stats", summary: "Read the statistics of a topic", in: &messages.GetTopicStatsRequest{}, out: &messages.GetTopicStatsResponse{}},
 
 	{method: http.MethodPost, pattern: "/v1/queues/{name}/messages", summary: "Publish up to 1,000 messages to a queue", in: &messages.PublishRequest{}, out: &messages.PublishResponse{}},

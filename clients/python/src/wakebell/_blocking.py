@@ -195,6 +195,7 @@ class Client:
         debounce: t.Debounce | None = None,
         if_exists: t.Policy | None = None,
         once: t.Duration | None = None,
+        expire_after: t.Duration | None = None,
         headers: Mapping[str, str] | None = None,
         correlation_id: str = "",
         content_type: str | None = None,
@@ -204,8 +205,8 @@ class Client:
     ) -> t.Scheduled:
         """Schedule a timer."""
         return self._loop.run(self._inner.schedule(
-            topic, body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once, headers=headers,
-            correlation_id=correlation_id, content_type=content_type, key=key, idempotency_key=idempotency_key,
+            topic, body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once, expire_after=expire_after,
+            headers=headers, correlation_id=correlation_id, content_type=content_type, key=key, idempotency_key=idempotency_key,
             timeout=timeout,
         ))  # fmt: skip
 

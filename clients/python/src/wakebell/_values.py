@@ -97,7 +97,7 @@ def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
     body, content_type = encode(d.body, d.content_type)
     request = pb.ScheduleRequest(
         topic=d.topic, id=d.id or str(uuid.uuid4()), body=body, content_type=content_type,
-        correlation_id=d.correlation_id, headers=d.headers, once=duration(d.once, "once"),
+        correlation_id=d.correlation_id, headers=_headers(d), once=duration(d.once, "once"),
         if_exists=d.if_exists.value if d.if_exists else 0,  # type: ignore[arg-type]
         timer_key=d.key.encode() if isinstance(d.key, str) else d.key,
     )  # fmt: skip
@@ -107,6 +107,16 @@ def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
         if d.debounce.limit is not None:
             request.debounce.limit.CopyFrom(duration(d.debounce.limit, "debounce.limit"))
     return request
+
+
+def _headers(d: t.Draft) -> dict[str, str]:
+    headers = dict(d.headers)
+    if d.expire_after is not None:
+        limit = d.expire_after if isinstance(d.expire_after, timedelta) else timedelta(seconds=seconds(d.expire_after, "expire_after"))
+        if not timedelta(milliseconds=1) <= limit <= timedelta(days=365):
+            raise InvalidError(f"expire_after {limit}, want 1 ms to 365 days")
+        headers["wakebell-expire-after"] = f"{limit // _MICROSECOND}us"
+    return headers
 
 
 def plan(request: Any, at: datetime | None, delay: t.Duration | None) -> None:

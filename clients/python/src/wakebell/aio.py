@@ -119,6 +119,7 @@ class Client:
         debounce: t.Debounce | None = None,
         if_exists: t.Policy | None = None,
         once: t.Duration | None = None,
+        expire_after: t.Duration | None = None,
         headers: Mapping[str, str] | None = None,
         correlation_id: str = "",
         content_type: str | None = None,
@@ -135,7 +136,7 @@ class Client:
         """
         request = values.schedule_request(t.Draft(
             topic=topic, body=body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once,
-            headers=headers or {}, correlation_id=correlation_id, content_type=content_type, key=key,
+            expire_after=expire_after, headers=headers or {}, correlation_id=correlation_id, content_type=content_type, key=key,
         ))  # fmt: skip
         set_key(request, id, idempotency_key)
         return values.scheduled(await self._call("schedule", request, timeout))

@@ -126,6 +126,9 @@ class Draft:
     """What to do when the id exists. Default: ``Policy.REPLACE``."""
     once: Duration | None = None
     """The id fires once until this long after it is due; requires ``id``. Default: no such limit."""
+    expire_after: Duration | None = None
+    """No handler receives the timer if it could not begin within this time after its instant,
+    1 ms to 365 days. Default: the limit of the topic's handler. It is a header of the timer."""
     headers: Mapping[str, str] = field(default_factory=dict)
     correlation_id: str = ""
     """Correlates the timer with its cause. Default: the id."""

@@ -33,7 +33,7 @@ func (f *HistoryFlags) Add(cmd *cobra.Command) {
 var outcomes = []wakebelltype.EventKind{
 	wakebelltype.EventAcked, wakebelltype.EventRetried, wakebelltype.EventDead, wakebelltype.EventDiscarded,
 	wakebelltype.EventCrashed, wakebelltype.EventSuperseded, wakebelltype.EventCancelled, wakebelltype.EventLost,
-	wakebelltype.EventSnoozed,
+	wakebelltype.EventSnoozed, wakebelltype.EventExpired,
 }
 
 // Filter returns the filter and the page that the flags select, of one id if args has

@@ -30,6 +30,7 @@ type handling struct {
 	skipFailed      bool
 	keyWeights      []string
 	shards          int
+	expiry          wakebelltype.Expiry
 	history         wakebelltype.HistoryPolicy
 	queueFlags
 	guardFlags
@@ -43,7 +44,7 @@ func (h *handling) register(cmd *cobra.Command) {
 	h.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &h.tuned)
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	topicFlags(flags, &h.skipFailed, &h.keyWeights, &h.shards)
+	h.topicFlags(flags)
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
 	h.guardFlags.register(flags)
@@ -51,10 +52,13 @@ func (h *handling) register(cmd *cobra.Command) {
 }
 
 // topicFlags registers the flags of topics that cannot change while they are handled.
-func topicFlags(flags *pflag.FlagSet, skipFailed *bool, keyWeights *[]string, shards *int) {
-	flags.IntVar(shards, "shards", 0, "`number` of shards of a topic without timers, 1 to 256; 0: as it is stored")
-	flags.StringSliceVar(keyWeights, "key-weights", nil, "with --fair-keys: how many times as many timers start in a turn, for keys that are, or begin with, a class and a colon: `class=weight`, 1 to 100")
-	flags.BoolVar(skipFailed, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
+func (h *handling) topicFlags(flags *pflag.FlagSet) {
+	cli.DurationVar(flags, &h.expiry.After, "expire-after", 0, "remove timers that could not begin within this `time` after their instants, 1ms to 365 days; 0: never")
+	flags.BoolVar(&h.expiry.DeadLetter, "expired-dead", false, "make expired timers dead letters")
+	flags.StringVar(&h.expiry.Topic, "expired-to", "", "`topic` to which expired timers are sent")
+	flags.IntVar(&h.shards, "shards", 0, "`number` of shards of a topic without timers, 1 to 256; 0: as it is stored")
+	flags.StringSliceVar(&h.keyWeights, "key-weights", nil, "with --fair-keys: how many times as many timers start in a turn, for keys that are, or begin with, a class and a colon: `class=weight`, 1 to 100")
+	flags.BoolVar(&h.skipFailed, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
 }
 
 // tuning returns the options of a topic or of a subscriber's queue that can change
@@ -106,6 +110,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	}
 	if len(h.keyWeights) > 0 {
 		options = append(options, wakebell.KeyWeights(weightsOf(h.keyWeights)))
+	}
+	if h.expiry != (wakebelltype.Expiry{}) {
+		options = append(options, wakebell.Expiry(h.expiry))
 	}
 	if h.shards != 0 {
 		options = append(options, wakebell.Shards(h.shards))
@@ -159,7 +166,7 @@ func newHandled(name string, queue bool) *handled {
 	var others cobra.Command
 	if queue {
 		cli.TuneFlags(others.Flags(), &wakebelltype.Settings{})
-		topicFlags(others.Flags(), new(bool), new([]string), new(int))
+		(&handling{}).topicFlags(others.Flags())
 	} else {
 		(&queueFlags{}).register(&others)
 	}

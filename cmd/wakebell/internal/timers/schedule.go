@@ -32,6 +32,7 @@ type scheduleFlags struct {
 	ifExists      cli.Choice
 	debounce      time.Duration
 	once          time.Duration
+	expireAfter   time.Duration
 	count         int
 	spacing       time.Duration
 
@@ -91,6 +92,7 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	flags.Var(&f.ifExists, "if-exists", "what to do with an existing timer of the same id")
 	cli.DurationVar(flags, &f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
 	cli.DurationVar(flags, &f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
+	cli.DurationVar(flags, &f.expireAfter, "expire-after", 0, "handle the timer only if it can begin within this `time` after its instant, 1ms to 365 days (default that of the topic's handler)")
 	flags.IntVar(&f.count, "count", 1, "number of timers")
 	cli.DurationVar(flags, &f.spacing, "spacing", 0, "time between the due times of successive timers")
 	f.given = flags.Changed

@@ -85,6 +85,9 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	if f.given("once") {
 		options = append(options, wakebell.Once(f.once))
 	}
+	if f.given("expire-after") {
+		options = append(options, wakebell.ExpireAfter(f.expireAfter))
+	}
 	return options, nil
 }
 

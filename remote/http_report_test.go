@@ -1,0 +1,51 @@
+package remote_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+func TestReportOverHTTP(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	reported, finish := make(chan struct{}), make(chan struct{})
+	n := serveHTTP(t, withToken(), wakebell.HandleResult(topic, func(ctx context.Context, timer wakebell.Timer[string]) (int, error) {
+		if err := timer.Progress(ctx, 0.5, "page 1 of 2"); err != nil {
+			return 0, err
+		}
+		close(reported)
+		<-finish
+		return 42, nil
+	}))
+	path := "/v1/topics/" + topic.Name() + "/timers/a/report"
+	require.Empty(t, n.http(t, "GET", path, "").ok(t), "nothing is reported")
+	require.Equal(t, "missing", n.http(t, "GET", path+"?wait=1m", "").ok(t)["end"])
+
+	_, err := topic.Schedule(t.Context(), n.Client(), "rows", wakebell.ID("a"))
+	require.NoError(t, err)
+	<-reported
+	for _, query := range []string{"", "?wait=1s"} { // the second outlasts its wait
+		got := n.http(t, "GET", path+query, "").ok(t)
+		require.NotContains(t, got, "end")
+		progress := got["progress"].(map[string]any)
+		require.Equal(t, []any{0.5, "page 1 of 2", 1.0}, []any{progress["fraction"], progress["note"], progress["attempt"]})
+	}
+
+	waited := make(chan answer, 1)
+	go func() { waited <- n.http(t, "GET", path+"?wait=1m", "") }()
+	close(finish)
+	got := (<-waited).ok(t)
+	require.Equal(t, "done", got["end"])
+	require.Equal(t, 42.0, got["result"].(map[string]any)["content"].(map[string]any)["body"])
+	require.Contains(t, n.http(t, "GET", path, "").ok(t), "result", "it is kept")
+
+	for _, wait := range []string{"500ms", "2m"} {
+		n.http(t, "GET", path+"?wait="+wait, "").problem(t, http.StatusBadRequest, "invalid")
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
+	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
@@ -192,6 +193,7 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 				t.Body = slices.Clone(t.Body)
 			}
 			own[i].Delivery, t.delivery, t.frame = d, &own[i], h.set.queue != nil
+			own[i].part, own[i].lapses = keeper.PartOf(d, env.Headers), h.set.retryOnExpiry
 			raw.timers, raw.at = append(raw.timers, t), append(raw.at, i)
 		}
 		call := fn
@@ -200,7 +202,7 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 		}
 		if len(raw.timers) > 0 {
 			for i, err := range call(ctx, raw.timers) {
-				outcomes[raw.at[i]] = h.finished(ctx, batch[raw.at[i]], err)
+				outcomes[raw.at[i]] = h.finished(ctx, own[raw.at[i]].delivered, err)
 			}
 		}
 		raw.recycle() // not after a panic

@@ -262,7 +262,9 @@ type holder = testhook.Holder
 // delivered is the holder of a timer that a System delivered.
 type delivered struct {
 	*poller.Delivery
-	span *deliverySpan // nil: the delivery is not traced
+	span   *deliverySpan // nil: the delivery is not traced
+	part   *keeper.Part  // nil: no join waits for it
+	lapses bool          // with RetryOnLeaseExpiry
 }
 
 // polled returns the delivery of the poller.
@@ -293,7 +295,11 @@ func (d delivered) Result(ctx context.Context, env envelope.Envelope) error {
 }
 
 func (d delivered) Settle(ctx context.Context, err error) error {
-	refused := d.Delivery.Settle(ctx, verdict(err))
+	outcome := verdict(err)
+	if failed := d.part.Ended(outcome, d.lapses); failed != nil {
+		return failed
+	}
+	refused := d.Delivery.Settle(ctx, outcome)
 	if d.span != nil && refused == nil {
 		d.span.settled.Store(&settlement{err})
 	}

@@ -2,6 +2,9 @@ package wakebelltype
 
 import "time"
 
+// JoinHeader is the header of a timer that has a join: the name of the join.
+const JoinHeader = "wakebell-join"
+
 // Part names a timer on which a join waits.
 type Part struct {
 	Topic string `json:"topic"` // without the prefix of the client

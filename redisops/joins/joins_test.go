@@ -1,7 +1,6 @@
 package joins
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -300,5 +299,5 @@ func TestRefsOfHeaders(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, p, got)
 	}
-	require.True(t, errors.Is(noJoin(refs[0]), wakebelltype.ErrNotFound))
+	require.ErrorIs(t, noJoin(refs[0]), wakebelltype.ErrNotFound)
 }

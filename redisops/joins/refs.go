@@ -14,7 +14,7 @@ import (
 // The headers of timers that have to do with joins.
 const (
 	// Header is that of the timer of a join: the name of the join.
-	Header = "wakebell-join"
+	Header = wakebelltype.JoinHeader
 	// PartHeader is that of a part: for each of its joins the name, topic and id, which are
 	// escaped and have colons between them, with spaces between joins.
 	PartHeader = "wakebell-part"

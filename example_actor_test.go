@@ -219,7 +219,7 @@ var (
 func ExampleBatch() {
 	done := make(chan struct{})
 	send := func(_ context.Context, t wakebell.Timer[string]) (int, error) {
-		if t.Body == "nobody" {
+		if t.Body == "unknown" {
 			return 0, wakebell.Reject(errors.New("no such address"))
 		}
 		return len(t.Body), nil
@@ -237,7 +237,7 @@ func ExampleBatch() {
 			return nil
 		}),
 	}}, func(sys *wakebell.System) {
-		mails := wakebell.Batch(Mails.Draft("ann", wakebell.ID("1")), Mails.Draft("nobody", wakebell.ID("2")))
+		mails := wakebell.Batch(Mails.Draft("ann", wakebell.ID("1")), Mails.Draft("unknown", wakebell.ID("2")))
 		_, err := sys.Client().Schedule(context.Background(),
 			mails.Then(Mailings.Draft("spring", wakebell.ID("m-1"), wakebell.In(24*time.Hour)))...) // at the latest then
 		check(err)

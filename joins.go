@@ -52,7 +52,7 @@ func (j *joining) with() *joining {
 }
 
 // After makes the timer that of a join: it becomes due when the given timers, its parts, have
-// ended, or at its instant, whichever is first. So In or At is the time-out, and required. A
+// ended, or at its instant, if that is earlier. So In or At is the time-out, and required. A
 // part has ended when a handler has acknowledged it, or when it became a dead letter, was
 // discarded or cancelled; Timer.Parts tells the handler of each. Parts are of any topics on the
 // same Redis; they are other timers of the call that schedules this one, or were scheduled

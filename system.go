@@ -247,11 +247,12 @@ func (s *System) keeper(h Handler, physical string) *keeper.Topic {
 	}
 }
 
-// auditEvery is the interval at which a node looks for joins that are to be audited.
-const auditEvery = 5 * time.Second
-
-// auditLeast is the least time between two audits of a node.
-const auditLeast = 50 * time.Millisecond
+// The intervals at which a node looks for joins that are to be audited.
+const (
+	auditEvery  = 5 * time.Second
+	auditLeast  = 50 * time.Millisecond // while there are more
+	auditDenied = 10 * time.Minute      // of a Redis user without the right to their list
+)
 
 // auditJoins audits joins of any topics until the System stops: those of topics without nodes
 // wait for others, too.
@@ -270,10 +271,14 @@ func (s *System) auditJoins(ctx context.Context) {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDenied) && !errors.Is(err, ErrUnavailable) {
 			s.on.Logger.WarnContext(ctx, "joins could not be audited", "err", err)
 		}
-		if err != nil || next < 0 {
-			next = idle
+		switch {
+		case errors.Is(err, ErrDenied): // each try counts as a failed script
+			tick.Reset(max(idle, auditDenied))
+		case err != nil || next < 0:
+			tick.Reset(idle)
+		default:
+			tick.Reset(min(max(next, auditLeast), idle))
 		}
-		tick.Reset(min(max(next, auditLeast), idle))
 	}
 }
 

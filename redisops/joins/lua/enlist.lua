@@ -5,7 +5,7 @@
 --   name: tells the join from an earlier one of its timer, '' for any; life: for how many ms
 --   its keys stay at least; create: 1 makes the join, unless there is one with that name;
 --   limit: the most parts; then the parts.
--- Returns: a letter and the name of the join: o they are parts of it; a there is no such join;
+-- Returns: a code and the name of the join: o they are parts of it; a there is no such join;
 --   c it is closed; f it would have too many parts. Nothing was added then.
 
 local bad = mistyped('hash', 'zset', 'hash')

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
+	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
@@ -187,7 +188,8 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 				outcomes[i] = poller.Undeliverable(err)
 				continue
 			}
-			if o, ended := h.expiry.Ended(d.Context(), d, env); ended {
+			own[i].delivered = delivered{Delivery: d, part: keeper.PartOf(d, env.Headers), lapses: h.set.retryOnExpiry}
+			if o, ended := h.expiry.Ended(d.Context(), d, env, own[i].ends); ended {
 				outcomes[i] = o
 				continue
 			}
@@ -195,7 +197,7 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 			if change != nil { // it may be changed in place
 				t.Body = slices.Clone(t.Body)
 			}
-			own[i].Delivery, t.delivery, t.frame = d, &own[i], h.set.queue != nil
+			t.delivery, t.frame = &own[i], h.set.queue != nil
 			raw.timers, raw.at = append(raw.timers, t), append(raw.at, i)
 		}
 		call := fn
@@ -204,7 +206,7 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 		}
 		if len(raw.timers) > 0 {
 			for i, err := range call(ctx, raw.timers) {
-				outcomes[raw.at[i]] = h.finished(ctx, batch[raw.at[i]], err)
+				outcomes[raw.at[i]] = h.finished(ctx, own[raw.at[i]].delivered, err)
 			}
 		}
 		raw.recycle() // not after a panic

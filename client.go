@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -32,6 +33,7 @@ type Client struct {
 	store *shards.Store
 	reads *shards.Store // of listings and statistics: store, or that of ReadFrom
 
+	joins     *joins.Store
 	schedules *recurring.Schedules
 	queues    *queue.Client
 }
@@ -64,7 +66,7 @@ func NewClient(conn *connection.Connection) (*Client, error) {
 	if from != store {
 		reads = shards.New(from)
 	}
-	return &Client{conn: conn, on: on, store: topics, reads: reads, schedules: schedules, queues: queues}, nil
+	return &Client{conn: conn, on: on, store: topics, reads: reads, joins: joins.New(topics), schedules: schedules, queues: queues}, nil
 }
 
 // Connection returns the Connection that was passed to NewClient.

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -40,6 +42,7 @@ type Draft struct {
 	once           time.Duration
 	replicas       int // that must confirm it within replicaTimeout
 	replicaTimeout time.Duration
+	join           *joining // nil: it has to do with no join
 	err            error
 }
 
@@ -52,6 +55,9 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 		return timers.Entry{}, d.err
 	}
 	d.env.CorrelationID = cmp.Or(d.env.CorrelationID, d.id)
+	if d.join != nil {
+		d.env.Headers = joins.Headers(d.env.Headers, d.join.name, d.join.refs...)
+	}
 	payload, err := d.env.AppendTo(nil)
 	if err != nil {
 		return timers.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -75,6 +81,9 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 // stored; repeat the same call to store the rest. With ErrTooFewReplicas all
 // drafts are stored, and the results are valid.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
+	if c != nil && c.store != nil && slices.ContainsFunc(drafts, func(d Draft) bool { return d.join != nil }) {
+		return c.scheduleJoined(ctx, nil, drafts)
+	}
 	if c != nil && c.store != nil && !c.on.Edge.Plain(ctx) {
 		return c.send(ctx, nil, drafts)
 	}

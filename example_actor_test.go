@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // order is a message to the actor of the shop.
@@ -208,4 +209,114 @@ func ExampleTarget_NotifyEnd() {
 		fmt.Println(<-ended)
 	})
 	// Output: inv-42: LEASE_END_CANCELLED
+}
+
+var (
+	Mails    = wakebell.NewTopic[string]("mails")
+	Mailings = wakebell.NewTopic[string]("mailings")
+)
+
+func ExampleBatch() {
+	done := make(chan struct{})
+	send := func(_ context.Context, t wakebell.Timer[string]) (int, error) {
+		if t.Body == "unknown" {
+			return 0, wakebell.Reject(errors.New("no such address"))
+		}
+		return len(t.Body), nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.HandleResult(Mails, send),
+		wakebell.Handle(Mailings, func(ctx context.Context, t wakebell.Timer[string]) error {
+			defer close(done)
+			for part, err := range t.Parts(ctx) {
+				if err != nil {
+					return err
+				}
+				fmt.Println(part.ID, part.End, part.Result != nil)
+			}
+			return nil
+		}),
+	}}, func(sys *wakebell.System) {
+		mails := wakebell.Batch(Mails.Draft("ann", wakebell.ID("1")), Mails.Draft("unknown", wakebell.ID("2")))
+		_, err := sys.Client().Schedule(context.Background(),
+			mails.Then(Mailings.Draft("spring", wakebell.ID("m-1"), wakebell.In(24*time.Hour)))...) // at the latest then
+		check(err)
+		<-done
+	})
+	// Output:
+	// 1 done true
+	// 2 dead false
+}
+
+func ExampleChain() {
+	done := make(chan struct{})
+	step := func(ctx context.Context, t wakebell.Timer[string]) error {
+		for before, err := range t.Parts(ctx) {
+			if errors.Is(err, wakebell.ErrNotFound) { // the first one has none before it
+				break
+			}
+			check(err)
+			fmt.Println(before.ID, before.End)
+		}
+		if fmt.Println("then", t.ID); t.ID == "report" {
+			close(done)
+		}
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Mails, step)}}, func(sys *wakebell.System) {
+		_, err := sys.Client().Schedule(context.Background(), wakebell.Chain(
+			Mails.Draft("", wakebell.ID("load")),
+			Mails.Draft("", wakebell.ID("sum"), wakebell.In(time.Hour)),
+			Mails.Draft("", wakebell.ID("report"), wakebell.In(2*time.Hour)),
+		)...)
+		check(err)
+		<-done
+	})
+	// Output:
+	// then load
+	// load done
+	// then sum
+	// sum done
+	// then report
+}
+
+func ExampleAfter() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		bill(c, "inv-43", wakebell.In(2*time.Hour))
+		_, err := Mailings.Schedule(ctx, c, "all are paid", wakebell.ID("m-1"), wakebell.In(72*time.Hour), wakebell.After(
+			wakebelltype.Part{Topic: "invoices", ID: "inv-42"}, wakebelltype.Part{Topic: "invoices", ID: "inv-43"}))
+		check(err)
+		join, err := c.Join(ctx, "mailings", "m-1")
+		check(err)
+		fmt.Println(join.Parts, "parts,", join.Ended(), "ended, complete:", join.Complete())
+		n, err := c.CancelJoin(ctx, "mailings", "m-1")
+		fmt.Println(n, "cancelled", err)
+	})
+	// Output:
+	// 2 parts, 0 ended, complete: false
+	// 2 cancelled <nil>
+}
+
+func ExampleAfterOpen() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := Mailings.Schedule(ctx, c, "", wakebell.ID("m-1"), wakebell.In(24*time.Hour), wakebell.AfterOpen())
+		check(err)
+		// Later, in any process:
+		_, err = Mails.Schedule(ctx, c, "ann", wakebell.ID("1"), wakebell.PartOf("mailings", "m-1"))
+		check(err)
+		bill(c, "inv-42")
+		check(c.AddParts(ctx, "mailings", "m-1", wakebelltype.Part{Topic: "invoices", ID: "inv-42"}))
+		check(c.CloseJoin(ctx, "mailings", "m-1"))
+		for part, err := range c.Parts(ctx, "mailings", "m-1", wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(part.Topic, part.ID, part.End == "")
+		}
+		err = c.AddParts(ctx, "mailings", "m-1", wakebelltype.Part{Topic: "mails", ID: "2"})
+		fmt.Println(err)
+	})
+	// Output:
+	// mails 1 true
+	// invoices inv-42 true
+	// invalid argument: parts: the join of "m-1" on "mailings" is closed
 }

@@ -265,7 +265,9 @@ type holder = testhook.Holder
 // delivered is the holder of a timer that a System delivered.
 type delivered struct {
 	*poller.Delivery
-	span *deliverySpan // nil: the delivery is not traced
+	span   *deliverySpan // nil: the delivery is not traced
+	part   *keeper.Part  // nil: no join waits for it
+	lapses bool          // with RetryOnLeaseExpiry
 }
 
 // polled returns the delivery of the poller.
@@ -295,8 +297,15 @@ func (d delivered) Result(ctx context.Context, env envelope.Envelope) error {
 	return k.Result(ctx, env)
 }
 
+// ends notes an outcome at the joins of a part, see keeper.Part.Ended.
+func (d delivered) ends(o poller.Outcome) error { return d.part.Ended(o, d.lapses) }
+
 func (d delivered) Settle(ctx context.Context, err error) error {
-	refused := d.Delivery.Settle(ctx, verdict(err))
+	outcome := verdict(err)
+	if failed := d.ends(outcome); failed != nil {
+		return failed
+	}
+	refused := d.Delivery.Settle(ctx, outcome)
 	if d.span != nil && refused == nil {
 		d.span.settled.Store(&settlement{err})
 	}

@@ -103,6 +103,7 @@ func (s *System) spawn(checked error) error {
 	watching, unwatch := context.WithCancel(context.Background()) //nolint:forbidigo // Stop ends it
 	s.unwatch = unwatch
 	s.watches.Go(func() { s.watchShards(watching) })
+	s.watches.Go(func() { s.auditJoins(watching) })
 	return nil
 }
 

@@ -240,7 +240,8 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 		if err != nil {
 			return poller.Undeliverable(err)
 		}
-		if o, ended := h.expiry.Ended(ctx, d, env); ended {
+		own := delivered{Delivery: d, part: keeper.PartOf(d, env.Headers), lapses: h.set.retryOnExpiry}
+		if o, ended := h.expiry.Ended(ctx, d, env, own.ends); ended {
 			return o
 		}
 		body := env.Body
@@ -248,19 +249,23 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 			body = slices.Clone(body)
 		}
 		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
-		t.delivery, t.frame = delivered{Delivery: d}, h.set.queue != nil
+		t.delivery, t.frame = own, h.set.queue != nil
 		if tracer.On() {
-			return h.finished(ctx, d, h.traced(ctx, tracer, t, d, fn))
+			return h.finished(ctx, own, h.traced(ctx, tracer, t, own, fn))
 		}
-		return h.finished(ctx, d, fn(ctx, t))
+		return h.finished(ctx, own, fn(ctx, t))
 	}
 }
 
-// finished is verdict after what the delivery has kept is written.
-func (h Handler) finished(ctx context.Context, d *poller.Delivery, err error) poller.Outcome {
+// finished is verdict after what the delivery has kept is written, and the joins of a part
+// know how it has ended.
+func (h Handler) finished(ctx context.Context, d delivered, err error) poller.Outcome {
 	outcome := h.verdict(d.ID, err)
 	if d.Kept() != nil || d.Claims > 1 {
-		keeper.Finish(ctx, d, outcome)
+		keeper.Finish(ctx, d.Delivery, outcome)
+	}
+	if failed := d.ends(outcome); failed != nil {
+		return poller.Crashed(failed)
 	}
 	return outcome
 }

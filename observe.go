@@ -42,12 +42,13 @@ func (s *deliverySpan) trace(ctx context.Context) map[string]string {
 }
 
 // traced runs fn in the span of its delivery.
-func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[]byte], d *poller.Delivery, fn HandlerFunc) (err error) {
+func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[]byte], d delivered, fn HandlerFunc) (err error) {
 	inner, span := tracer.Deliver(ctx, &tracing.Delivered{
 		Topic: t.Topic, ID: t.ID, CorrelationID: t.CorrelationID, Attempt: t.Attempt, Lateness: t.Lateness(), Size: len(t.Body), Headers: t.Headers,
 	})
 	own := &deliverySpan{tracer: tracer}
-	t.delivery = delivered{d, own}
+	d.span = own
+	t.delivery = d
 	returned := false
 	defer func() {
 		if !returned { // a panic goes on, with its stack
@@ -59,7 +60,7 @@ func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[
 			verdict = s.err
 		}
 		verdict = usercode.Checked(verdict)
-		span.End(h.outcome(ctx, d, verdict), verdict)
+		span.End(h.outcome(ctx, d.Delivery, verdict), verdict)
 	}()
 	err = fn(inner, t)
 	returned = true

@@ -2,10 +2,13 @@ package wakebell
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
+	randv2 "math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/opened"
@@ -66,6 +70,7 @@ type System struct {
 	unobserve func()        // ends the report of the node to the metrics
 	unwatch   func()        // ends watchShards
 	divided   chan struct{} // a topic may have another layout
+	audits    chan struct{} // a join may have to be audited
 	watches   sync.WaitGroup
 	probing   *probe // of Redis, for Health; nil if none is in flight
 }
@@ -94,7 +99,7 @@ func New(actorSystem *actor.ActorSystem, conn *connection.Connection, cfg Config
 	}
 	s := &System{
 		actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, parts: map[string]map[string]sharding.Part{},
-		removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1),
+		removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1), audits: make(chan struct{}, 1),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 		on: client.on, client: client, store: store, shards: shards.New(store),
 	}
@@ -155,6 +160,12 @@ func init() {
 		s.hooks, s.store.PingEvery = h, h.Idle
 	}
 	testhook.Kill = func(system any) error { return system.(*System).kill() }
+	testhook.Audit = func(system any) {
+		select {
+		case system.(*System).audits <- struct{}{}:
+		default:
+		}
+	}
 	testhook.Meta = func(draft any, h testhook.Holder) (any, error) { return draft.(Draft).handedTo(h) }
 	testhook.HolderOf = func(meta any) testhook.Holder { return meta.(Meta).delivery }
 }
@@ -233,9 +244,44 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 // is unavailable, as a client does.
 func (s *System) keeper(h Handler, physical string) *keeper.Topic {
 	return &keeper.Topic{
-		Store: progress.New(s.client.store.Timers()), Physical: physical, Name: h.topic,
+		Store: progress.New(s.client.store.Timers()), Joins: s.client.joins, Physical: physical, Name: h.topic, Prefix: s.on.Prefix,
 		Edge: s.on.Edge, Payloads: s.on.Payloads, Limit: s.on.PayloadLimit,
 		Life: cmp.Or(h.set.keepResults, defaultKeepResults), Results: h.set.results, Logger: s.on.Logger,
+	}
+}
+
+// The intervals at which a node looks for joins that are to be audited.
+const (
+	auditEvery  = 5 * time.Second
+	auditLeast  = 50 * time.Millisecond // while there are more
+	auditDenied = 10 * time.Minute      // of a Redis user without the right to their list
+)
+
+// auditJoins audits joins of any topics until the System stops: those of topics without nodes
+// wait for others, too.
+func (s *System) auditJoins(ctx context.Context) {
+	idle := max(auditEvery, s.hooks.Idle)
+	tick := time.NewTimer(backoff.Jitter(idle, 0.5, randv2.Float64()))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.audits:
+		}
+		next, err := s.client.joins.Audit(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDenied) && !errors.Is(err, ErrUnavailable) {
+			s.on.Logger.WarnContext(ctx, "joins could not be audited", "err", err)
+		}
+		switch {
+		case errors.Is(err, ErrDenied): // each try counts as a failed script
+			tick.Reset(max(idle, auditDenied))
+		case err != nil || next < 0:
+			tick.Reset(idle)
+		default:
+			tick.Reset(min(max(next, auditLeast), idle))
+		}
 	}
 }
 

@@ -96,6 +96,11 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 		}
 		d.id = uuid.NewString()
 	}
+	if d.join != nil {
+		if d.err = d.join.check(d); d.err != nil {
+			return *d
+		}
+	}
 	raw, contentType, err := t.codec.Encode(body)
 	switch {
 	case err != nil:

@@ -57,8 +57,9 @@ func (t *Topic) Limit(headers []envelope.Header) time.Duration {
 }
 
 // Ended ends a delivery whose timer has expired, and returns its outcome; false: it has not,
-// and a handler may begin. t may be nil: then no timer expires.
-func (t *Topic) Ended(ctx context.Context, d *poller.Delivery, env envelope.Envelope) (o poller.Outcome, ended bool) {
+// and a handler may begin. t may be nil: then no timer expires. Note is called before the
+// timer is settled; after an error the timer is delivered again.
+func (t *Topic) Ended(ctx context.Context, d *poller.Delivery, env envelope.Envelope, note func(poller.Outcome) error) (o poller.Outcome, ended bool) {
 	if t == nil || d.Claims > 1 || d.Failures > 0 {
 		return o, false
 	}
@@ -76,10 +77,13 @@ func (t *Topic) Ended(ctx context.Context, d *poller.Delivery, env envelope.Enve
 	case snoozed:
 		return o, false
 	}
-	return t.end(ctx, d, env, fmt.Sprintf("expired: it could begin %v after its instant, limit %v", rounded(late), limit)), true
+	return t.end(ctx, d, env, fmt.Sprintf("expired: it could begin %v after its instant, limit %v", rounded(late), limit), note), true
 }
 
-func (t *Topic) end(ctx context.Context, d *poller.Delivery, env envelope.Envelope, reason string) poller.Outcome {
+func (t *Topic) end(ctx context.Context, d *poller.Delivery, env envelope.Envelope, reason string, note func(poller.Outcome) error) poller.Outcome {
+	if err := note(poller.Expired(reason, t.DeadLetter)); err != nil {
+		return poller.Released()
+	}
 	if t.DeadLetter {
 		return poller.Expired(reason, true)
 	}

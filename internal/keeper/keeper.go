@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/payload"
+	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/progress"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -24,8 +25,10 @@ import (
 // Topic is what a node has for the handlers of one physical topic: poller.Topic.Attachment.
 type Topic struct {
 	Store    *progress.Store
-	Physical string         // the topic in Redis
-	Name     string         // the topic without prefix, as codecs know it
+	Joins    *joins.Store
+	Physical string // the topic in Redis
+	Name     string // the topic without prefix, as codecs know it
+	Prefix   string
 	Edge     *outgoing.Edge // the schedule middleware; it encodes bodies
 	Payloads *payload.Chain // nil: bodies are not encoded
 	Limit    int            // bytes of a payload
@@ -55,7 +58,8 @@ type Delivery struct {
 	reported time.Time             // when one was written last
 	unsaved  bool                  // the last one was not written
 
-	token exchange.Token // with which a result was written; empty: there is none
+	token  exchange.Token   // with which a result was written; empty: there is none
+	result *progress.Result // that result
 }
 
 // Of returns what a delivery keeps. The error wraps [wakebelltype.ErrInvalid] for a

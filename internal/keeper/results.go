@@ -72,7 +72,7 @@ func (d *Delivery) keepResult(ctx context.Context, env envelope.Envelope) error 
 	err = d.of.Fenced(ctx, func(token exchange.Token) (bool, error) {
 		held, err := d.Store.KeepResult(ctx, d.Physical, d.of.ID, token, r, d.Life)
 		if held || err != nil { // after an error it may be stored
-			d.token = token
+			d.token, d.result = token, &r
 		}
 		return held, err
 	})
@@ -80,6 +80,16 @@ func (d *Delivery) keepResult(ctx context.Context, env envelope.Envelope) error 
 		d.results.Store(true)
 	}
 	return err
+}
+
+// written returns the result that the delivery has written; nil: none.
+func (d *Delivery) written() *progress.Result {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.token == "" {
+		return nil
+	}
+	return d.result
 }
 
 // Finish is called with the outcome of a delivery before it is settled. It writes the last

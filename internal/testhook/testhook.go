@@ -47,6 +47,10 @@ var (
 	// settled or released.
 	Kill func(system any) error
 
+	// Audit makes a *wakebell.System look for joins that are to be audited, as it does every
+	// Hooks.Idle otherwise.
+	Audit func(system any)
+
 	// Meta returns the wakebell.Meta of the first delivery of a wakebell.Draft.
 	Meta func(draft any, h Holder) (meta any, err error)
 

@@ -2,9 +2,13 @@ package progress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -24,4 +28,21 @@ func (s *Store) Checkpoint(ctx context.Context, topic, id string, token exchange
 		return false, fmt.Errorf("checkpoint of %q on %q: %w", id, topic, err)
 	}
 	return done == "1", nil
+}
+
+// Holds reports whether the lease of a timer still has a token.
+func (s *Store) Holds(ctx context.Context, topic, id string, token exchange.Token) (held bool, err error) {
+	key, score := s.timers.Keys().Of(topic).Timeline, 0.0
+	err = s.timers.Again(ctx, func() (err error) {
+		score, err = s.timers.RDB.ZScore(ctx, key, id).Result()
+		if errors.Is(err, redis.Nil) {
+			score, err = 0, nil
+		}
+		return scripts.Wrap(ctx, []string{key}, err)
+	})
+	if err != nil {
+		return false, fmt.Errorf("lease of %q on %q: %w", id, topic, err)
+	}
+	of, err := scripts.ReadScore(string(token))
+	return err == nil && score == of, nil
 }

@@ -156,3 +156,10 @@ func (s *Store) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pres
 		return at.RunNow(ctx, name, id)
 	})
 }
+
+// Swap replaces the payload of a timer; see [timers.Fenced.Swap].
+func (s *Store) Swap(ctx context.Context, topic, id string, old, payload []byte) (bool, error) {
+	return find(ctx, s, topic, id, func(ctx context.Context, at timers.Fenced, name string) (bool, error) {
+		return at.Swap(ctx, name, id, old, payload)
+	})
+}

@@ -232,3 +232,17 @@ func (s Fenced) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pres
 	}
 	return found, nil
 }
+
+// Swap replaces the payload of a timer behind the fence, if it is still the old one, and
+// reports whether it was. The error wraps [wakebelltype.ErrNotFound] if there is no such timer.
+func (s Fenced) Swap(ctx context.Context, topic, id string, old, payload []byte) (bool, error) {
+	k := s.keys.Of(topic)
+	reply, err := s.runText(ctx, swapScript, topic, []string{k.Timeline, k.Payloads}, id, old, payload)
+	if err != nil {
+		return false, fmt.Errorf("replace the payload of %q on %q: %w", id, topic, err)
+	}
+	if reply == "a" {
+		return false, fmt.Errorf("%w: %q on %q", wakebelltype.ErrNotFound, id, topic)
+	}
+	return reply == "s", nil
+}

@@ -38,10 +38,12 @@ type Names struct {
 	History   string // stream: attempts; default "timers_history"
 	Nodes     string // zset: nodes that divide the topic → when their announcements expire; default "timers_nodes"
 	Results   string // hash: progress and result of a timer; default "timers_results"
+	Join      string // hash: a join of timers; default "timers_join"
 	Reports   string // hash: node → its state for the topic, see Overview.Reports; default "timers_reports"
 	Topics    string // set: all topics, a single key; default "timers_topics"
 	Queues    string // set: all queues, a single key; default "timers_queues"
 	Shards    string // hash: topic with shards → its layout, a single key; default "timers_shards"
+	Joins     string // zset: joins → when to check them next, a single key; default "timers_joins"
 	Backlog   string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
 }
 
@@ -122,10 +124,12 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "History", Preset: "timers_history", Value: &k.History},
 		{Field: "Nodes", Preset: "timers_nodes", Value: &k.Nodes},
 		{Field: "Results", Preset: "timers_results", Value: &k.Results},
+		{Field: "Join", Preset: "timers_join", Value: &k.Join},
 		{Field: "Reports", Preset: "timers_reports", Value: &k.Reports},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
 		{Field: "Shards", Preset: "timers_shards", Value: &k.Shards},
+		{Field: "Joins", Preset: "timers_joins", Value: &k.Joins},
 		{Field: "Backlog", Preset: "timers_backlog", Value: &k.Backlog},
 		{Field: "Beat", Preset: "redbeat:", Value: &k.Beat},
 	}
@@ -216,6 +220,10 @@ func (t TopicKeys) Arrived() string { return t.exchange + ":arrived" }
 func (k Keyspace) Result(topic, id string) string {
 	return k.key(k.Results, topic) + ":" + layout.EscapeColons.Replace(id)
 }
+
+// JoinOf returns the key of a join, which has a slot of its own, and with which those of its
+// parts begin.
+func (k Keyspace) JoinOf(join string) string { return k.key(k.Join, join) }
 
 // Mark returns the once key of an id. Colons of the id are escaped; otherwise keys
 // of different topics could collide.

@@ -160,6 +160,7 @@ var (
 	getScript           = lua.Load("get")
 	rescheduleScript    = lua.Load("reschedule")
 	runNowScript        = lua.Load("run_now")
+	swapScript          = lua.Load("swap")
 	sweepKeysScript     = lua.Load("sweep_keys")
 	listScript          = lua.Load("list")
 	peekScript          = lua.Load("peek")

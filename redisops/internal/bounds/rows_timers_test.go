@@ -267,6 +267,16 @@ func (b *bench) largest() {
 			stream.Run(b, settling(stream, what, stream.Claim(b, 10).Leases))
 		})
 	}
+	swapped := entries("swapped", 0, 1, 1<<20, timers.Entry{At: time.Unix(4e9, 0)})[0]
+	_, err := s.Schedule(ctx, "large", swapped)
+	b.must(err)
+	b.measured("a payload of 1 MiB: replace it", func(int) {
+		swapped, err := s.WithFence(nil).Swap(ctx, "large", swapped.ID, swapped.Payload, swapped.Payload)
+		b.must(err)
+		if !swapped {
+			b.Fatal("it was not replaced")
+		}
+	})
 	b.measured("a payload of 1 MiB: redrive", func(int) {
 		stop, cancel := context.WithCancel(ctx)
 		_, err := s.Redrive(stop, "large", wakebelltype.RedriveOptions{In: time.Hour, Each: func(wakebelltype.RedrivenLetter) { cancel() }})

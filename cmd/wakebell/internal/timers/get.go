@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func getCommand(a *cli.App) *cobra.Command {
@@ -23,8 +24,9 @@ func getCommand(a *cli.App) *cobra.Command {
 		Long: `Shows a timer. The exit code is 3 if there is none; if the id is that of one of the
 last 1,000 dead letters, the error names its entry. With -o json it is one line
 with the fields of ls and, as a node prints them, content_type,
-headers, correlation_id, reply_to, encoding, and body or body_base64; and progress and
-result, as wait prints them.`,
+headers, correlation_id, reply_to, encoding, and body or body_base64; progress and
+result, as wait prints them; and join, if it waits for other timers: open, parts, and of
+those done, dead, cancelled and missing.`,
 		Example: `  wakebell get --topic invoices inv-42
   wakebell get -t invoices inv-42 -o json | jq .body`,
 		Args: cobra.ExactArgs(1),
@@ -42,6 +44,36 @@ type wholeTimer struct {
 	timerLine
 	output.Content
 	reportLine
+	Join *wakebelltype.Join `json:"join"` // nil: it has none
+}
+
+// joiner reads joins; a client of a node does not.
+type joiner interface {
+	Join(ctx context.Context, topic, id string) (wakebelltype.Join, error)
+}
+
+// readJoin sets the join of a timer with these headers, if it has one that can be read.
+func (t *wholeTimer) readJoin(ctx context.Context, c cli.Client, topic, id string, headers wakebell.Headers) {
+	reads, ok := c.(joiner)
+	if _, has := headers.Get(wakebelltype.JoinHeader); !has || !ok {
+		return
+	}
+	if join, err := reads.Join(ctx, topic, id); err == nil {
+		t.Join = &join
+	}
+}
+
+// joinRows describes the join.
+func (t *wholeTimer) joinRows() [][2]string {
+	j := t.Join
+	if j == nil {
+		return nil
+	}
+	said := fmt.Sprintf("%d of %d parts have ended: %d done, %d dead, %d cancelled, %d missing", j.Ended(), j.Parts, j.Done, j.Dead, j.Cancelled, j.Missing)
+	if j.Open {
+		said += "; open to more"
+	}
+	return [][2]string{{"join", said}}
 }
 
 func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) error {
@@ -56,6 +88,7 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 	if report, err := c.Report(ctx, topic, id); err == nil { // an earlier node has none
 		t.reportLine = newReportLine(ctx, a, topic, id, report)
 	}
+	t.readJoin(ctx, c, topic, id, inside.Headers)
 	since := t.runs(info, overviewOf(ctx, c, topic))
 	if a.WantsJSON() {
 		return a.PrintJSON(t)
@@ -76,7 +109,7 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 	if t.Key != "" {
 		rows = append(rows, [2]string{"key", t.Key})
 	}
-	return a.PrintRows(slices.Concat(rows, t.Rows(), t.reportRows(a)))
+	return a.PrintRows(slices.Concat(rows, t.joinRows(), t.Rows(), t.reportRows(a)))
 }
 
 // deadSought is the number of dead letters among which an absent timer is sought.

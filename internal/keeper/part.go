@@ -1,0 +1,92 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/joins"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Part is the delivery of a timer on which joins wait. A nil Part is that of any other timer.
+type Part struct {
+	of     *poller.Delivery
+	joins  []joins.Ref
+	closed atomic.Bool // the handler has settled it, or its outcome was noted
+}
+
+// PartOf returns the Part of a delivery; nil: no join waits for it.
+func PartOf(of *poller.Delivery, headers []wakebelltype.Header) *Part {
+	if len(headers) == 0 {
+		return nil
+	}
+	refs := joins.RefsOf(headers)
+	if refs == nil {
+		return nil
+	}
+	return &Part{of: of, joins: refs}
+}
+
+// noteTimeout bounds the calls for the joins of a part, besides the retries of the store.
+const noteTimeout = 10 * time.Second
+
+// Ended notes the outcome of a part at its joins, if it ends the timer, before it is settled;
+// the first call counts. The error says that the Redis of a join is not available: the timer
+// must not be settled then, because a part that has ended without a note is taken for
+// cancelled. RetryOnExpiry is that of the topic.
+func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
+	if p == nil || p.closed.Swap(true) {
+		return nil
+	}
+	end, ends := p.end(outcome, retryOnExpiry)
+	topic, ok := p.of.Attachment().(*Topic)
+	if !ends || !ok {
+		return nil
+	}
+	// The context of the handler may have ended, as in a drain, and the outcome counts.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.of.Context()), noteTimeout)
+	defer cancel()
+	err := p.of.Fenced(ctx, func(token exchange.Token) (bool, error) {
+		return topic.Store.Holds(ctx, topic.Physical, p.of.ID, token)
+	})
+	if err == nil {
+		for _, r := range p.joins {
+			err = errors.Join(err, topic.Joins.Note(ctx, r, end))
+		}
+	}
+	if errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		p.closed.Store(false)
+		topic.Logger.WarnContext(ctx, "the end of a part could not be noted at its join; the part is delivered again", "topic", p.of.Topic, "id", p.of.ID, "err", err)
+		return err
+	}
+	if err != nil { // the lease is lost, or the state of the join is broken, which the audit finds
+		topic.Logger.DebugContext(ctx, "the end of a part was not noted at its join", "topic", p.of.Topic, "id", p.of.ID, "err", err)
+	}
+	return nil
+}
+
+// end returns how the timer ends with an outcome; false: it does not end.
+func (p *Part) end(o poller.Outcome, retryOnExpiry bool) (end joins.End, ends bool) {
+	end.Part = wakebelltype.Part{Topic: p.of.Topic, ID: p.of.ID}
+	switch o.Kind {
+	case leasing.Succeeded:
+		end.End = wakebelltype.EndDone
+		if d, ok := p.of.Kept().(*Delivery); ok {
+			end.Result = d.written()
+		}
+		return end, true
+	case leasing.Failed, leasing.FailedFor:
+		last := p.of.Failures+1 >= p.of.MaxFailures && p.of.Context().Err() == nil
+		ends = last && (o.Kind == leasing.FailedFor || !retryOnExpiry)
+	case leasing.Rejected, leasing.Undeliverable, leasing.Expired, leasing.ExpiredDead:
+		ends = true
+	default: // it is due again
+	}
+	end.End, end.Reason = wakebelltype.EndDead, o.Reason
+	return end, ends
+}

@@ -1,0 +1,161 @@
+package layout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/stacktest"
+	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// TestJoinsOverTopicsAndShards has the parts of several joins on two topics, one of which gets
+// shards meanwhile, like the topic of the joins.
+func TestJoinsOverTopicsAndShards(t *testing.T) {
+	t.Parallel()
+	const joins, parts = 20, 40
+	rdb := redistest.Shared(t)
+	name := redistest.Name(t)
+	first, second, done := wakebell.NewTopic[int](name+"-a"), wakebell.NewTopic[int](name+"-b"), wakebell.NewTopic[string](name+"-done")
+	work := func(_ context.Context, timer wakebell.Timer[int]) (int, error) {
+		switch timer.Body % 4 {
+		case 0:
+			return 0, wakebell.Reject(errors.New("no multiple of four"))
+		case 1:
+			if timer.Attempt == 1 {
+				return 0, wakebell.RetryIn(10 * time.Millisecond)
+			}
+		}
+		return timer.Body * timer.Body, nil
+	}
+	ended := make(chan string, joins)
+	var node *wakebell.System
+	report := wakebell.Handle(done, func(ctx context.Context, timer wakebell.Timer[string]) error {
+		n, squares := 0, 0
+		for part, err := range timer.Parts(ctx) {
+			if err != nil {
+				return err
+			}
+			var i int
+			if _, err := fmt.Sscanf(part.ID, timer.ID+"-%d", &i); err != nil || i != n {
+				return wakebell.Reject(fmt.Errorf("%q is not part %d", part.ID, n))
+			}
+			switch n++; {
+			case i%4 == 0 && (part.End != wakebelltype.EndDead || part.Reason == ""), i%4 != 0 && (part.End != wakebelltype.EndDone || part.Result == nil):
+				return wakebell.Reject(fmt.Errorf("part %q: %q %q", part.ID, part.End, part.Reason))
+			case i%4 != 0:
+				square, err := wakebell.ReadResult[int](ctx, node.Client(), part.Topic, part.ID, part.Result)
+				if err != nil || square != i*i {
+					return wakebell.Reject(fmt.Errorf("part %q: %d, %w", part.ID, square, err))
+				}
+				squares++
+			}
+		}
+		ended <- fmt.Sprint(timer.ID, " ", n, " ", squares)
+		return nil
+	})
+	node = stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: stacktest.Quiet}), wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.HandleResult(first, work), wakebell.HandleResult(second, work), report,
+	}})
+	c := stacktest.Launch(t, node).Client()
+	for k := range joins {
+		id := fmt.Sprint("r", k)
+		drafts := make([]wakebell.Draft, parts)
+		for i := range drafts {
+			topic := first
+			if i%3 == 0 {
+				topic = second
+			}
+			drafts[i] = topic.Draft(i, wakebell.ID(fmt.Sprint(id, "-", i)), wakebell.In(time.Duration(i)*10*time.Millisecond))
+		}
+		_, err := c.Schedule(t.Context(), wakebell.Batch(drafts...).Then(done.Draft("", wakebell.ID(id), wakebell.In(time.Hour)))...)
+		require.NoError(t, err)
+	}
+	for topic, n := range map[string]int{first.Name(): 4, done.Name(): 3} {
+		for _, err := range c.Reshard(t.Context(), topic, n) {
+			require.NoError(t, err)
+		}
+	}
+	seen := map[string]bool{}
+	for range joins {
+		select {
+		case got := <-ended:
+			require.False(t, seen[got], got)
+			seen[got] = true
+		case <-time.After(stacktest.Patience):
+			require.FailNow(t, "joins are missing", "%d have ended", len(seen))
+		}
+	}
+	for k := range joins {
+		require.True(t, seen[fmt.Sprint("r", k, " ", parts, " ", parts*3/4)], k)
+	}
+}
+
+// unsettled is a source that settles nothing, as if the node had died before.
+type unsettled struct {
+	poller.Source
+	reached chan struct{}
+}
+
+func (u unsettled) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	if len(r.Settle) == 0 {
+		return u.Source.Exchange(ctx, r)
+	}
+	select {
+	case u.reached <- struct{}{}:
+	default:
+	}
+	<-ctx.Done()
+	return nil, exchange.ErrUnavailable
+}
+
+// TestPartRunsAgainAfterItsEndWasNoted kills the node of a part after it has noted the end and
+// before it has settled the part: the join has the first end, and the part runs once more.
+func TestPartRunsAgainAfterItsEndWasNoted(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	name := redistest.Name(t)
+	tasks, done := wakebell.NewTopic[string](name+"-tasks"), wakebell.NewTopic[string](name+"-done")
+	dies := stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: stacktest.Quiet}), wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(tasks, func(context.Context, wakebell.Timer[string]) error { return nil }, wakebell.LeaseTTL(time.Second)),
+	}})
+	reached := make(chan struct{}, 1)
+	testhook.Hook(dies, testhook.Hooks{Source: func(s poller.Source) poller.Source { return unsettled{s, reached} }})
+	c := stacktest.Launch(t, dies).Client()
+	_, err := c.Schedule(t.Context(), wakebell.Batch(tasks.Draft("", wakebell.ID("a"))).Then(done.Draft("", wakebell.ID("r"), wakebell.In(time.Hour)))...)
+	require.NoError(t, err)
+	<-reached
+	require.NoError(t, testhook.Kill(dies))
+
+	ends := make(chan wakebell.PartEnd, 1)
+	again := stacktest.Serve(t, rdb,
+		wakebell.Handle(tasks, func(context.Context, wakebell.Timer[string]) error { return wakebell.Reject(errors.New("again")) }),
+		wakebell.Handle(done, func(ctx context.Context, timer wakebell.Timer[string]) error {
+			for part, err := range timer.Parts(ctx) {
+				if err != nil {
+					return err
+				}
+				ends <- part
+			}
+			return nil
+		}))
+	require.Equal(t, wakebelltype.EndDone, (<-ends).End)
+	stacktest.Eventually(t, func() bool {
+		letters, err := again.Client().LastDead(t.Context(), tasks.Name(), 1)
+		return err == nil && len(letters) == 1
+	}, "the part runs again")
+	join, err := again.Client().Join(t.Context(), done.Name(), "r")
+	require.NoError(t, err)
+	require.Equal(t, wakebelltype.Join{Parts: 1, Done: 1}, join)
+}

@@ -1,0 +1,129 @@
+package joins
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Timer is a timer that is about to be scheduled. All topics are full ones.
+type Timer struct {
+	wakebelltype.Part
+
+	Name  string              // of its join; empty: it has none
+	Life  time.Duration       // until its instant at most
+	Open  bool                // parts are added to its join later
+	Parts []wakebelltype.Part // of its join
+	Of    []wakebelltype.Part // the timers of the joins of which it is a part
+}
+
+// Plan is the joins of timers that one call schedules.
+type Plan struct {
+	Refs [][]Ref // the joins of which each timer is a part
+
+	made []made
+}
+
+// made is a join that a call makes.
+type made struct {
+	of    *Timer
+	parts []wakebelltype.Part
+	adopt []wakebelltype.Part // those of parts that were scheduled before
+}
+
+func (m *made) ref() Ref { return Ref{m.of.Topic, m.of.ID, m.of.Name} }
+
+// Prepare makes the joins of timers and adds parts to joins, before the timers are scheduled.
+// The caller gives each timer its Headers, schedules those with joins first, and calls Finish.
+// Until then no join becomes due before its instant.
+func (s *Store) Prepare(ctx context.Context, timers []Timer) (p Plan, err error) {
+	p.Refs = make([][]Ref, len(timers))
+	at := make(map[wakebelltype.Part]int, len(timers))
+	for i := range timers {
+		at[timers[i].Part] = i
+	}
+	joined := map[wakebelltype.Part]int{} // indexes of made
+	for i := range timers {
+		t := &timers[i]
+		if t.Name == "" {
+			continue
+		}
+		joined[t.Part] = len(p.made)
+		m := made{of: t, parts: t.Parts}
+		for _, part := range t.Parts {
+			if j, together := at[part]; together {
+				p.Refs[j] = append(p.Refs[j], m.ref())
+			} else {
+				m.adopt = append(m.adopt, part)
+			}
+		}
+		p.made = append(p.made, m)
+	}
+	others := map[wakebelltype.Part][]int{} // parts of joins that exist, by their timers
+	for i := range timers {
+		for _, of := range timers[i].Of {
+			if j, together := joined[of]; together {
+				p.made[j].parts = append(p.made[j].parts[:len(p.made[j].parts):len(p.made[j].parts)], timers[i].Part)
+				p.Refs[i] = append(p.Refs[i], p.made[j].ref())
+			} else {
+				others[of] = append(others[of], i)
+			}
+		}
+	}
+	if err = s.eachMade(p.made, func(m *made) error { return s.Create(ctx, m.ref(), m.of.Life, m.parts...) }); err != nil {
+		return p, err
+	}
+	for of, list := range others {
+		parts := make([]wakebelltype.Part, len(list))
+		for k, i := range list {
+			parts[k] = timers[i].Part
+		}
+		r, err := s.Add(ctx, Ref{Topic: of.Topic, ID: of.ID}, parts...)
+		if err != nil {
+			return p, err
+		}
+		for _, i := range list {
+			p.Refs[i] = append(p.Refs[i], r)
+		}
+	}
+	for i := range p.Refs {
+		if len(p.Refs[i]) > maxJoins {
+			return p, fmt.Errorf("%w: PartOf: %d joins, at most %d", wakebelltype.ErrInvalid, len(p.Refs[i]), maxJoins)
+		}
+	}
+	return p, nil
+}
+
+// Finish closes the joins that Prepare has made, after all timers were scheduled.
+func (s *Store) Finish(ctx context.Context, p Plan) error {
+	return s.eachMade(p.made, func(m *made) error {
+		if err := s.Adopt(ctx, m.ref(), m.adopt...); err != nil || m.of.Open {
+			return err
+		}
+		return s.Close(ctx, m.ref())
+	})
+}
+
+// eachMade calls a function for joins, up to atOnce at a time, and returns its first error.
+func (s *Store) eachMade(list []made, call func(*made) error) error {
+	errs := make([]error, len(list))
+	free := make(chan struct{}, atOnce)
+	var calls sync.WaitGroup
+	for i := range list {
+		free <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-free }()
+			errs[i] = call(&list[i])
+		})
+	}
+	calls.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

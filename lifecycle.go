@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	randv2 "math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/messages"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -227,4 +229,42 @@ func unfinished(d *messages.Drained) error {
 // kill ends the System without a drain; its leases expire.
 func (s *System) kill() error {
 	return s.end((*actors.Runtime).Stop)
+}
+
+// The intervals at which a node looks for joins that are to be audited.
+const (
+	auditEvery  = 5 * time.Second       // while there are joins
+	auditNone   = 30 * time.Second      // otherwise
+	auditLeast  = 50 * time.Millisecond // while some wait for it
+	auditDenied = 10 * time.Minute      // of a Redis user without the right to their list
+)
+
+// auditJoins audits joins of any topics until the System stops: those of topics without nodes
+// wait for others, too.
+func (s *System) auditJoins(ctx context.Context) {
+	idle := max(auditEvery, s.hooks.Idle)
+	tick := time.NewTimer(backoff.Jitter(idle, 0.5, randv2.Float64()))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.audits:
+		}
+		next, err := s.client.joins.Audit(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDenied) && !errors.Is(err, ErrUnavailable) {
+			s.on.Logger.WarnContext(ctx, "joins could not be audited", "err", err)
+		}
+		switch {
+		case errors.Is(err, ErrDenied): // each try counts as a failed script
+			tick.Reset(max(idle, auditDenied))
+		case err != nil:
+			tick.Reset(idle)
+		case next < 0:
+			tick.Reset(max(idle, auditNone))
+		default:
+			tick.Reset(min(max(next, auditLeast), idle))
+		}
+	}
 }

@@ -2,13 +2,10 @@ package wakebell
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"errors"
-	randv2 "math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
-	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/opened"
@@ -247,41 +243,6 @@ func (s *System) keeper(h Handler, physical string) *keeper.Topic {
 		Store: progress.New(s.client.store.Timers()), Joins: s.client.joins, Physical: physical, Name: h.topic, Prefix: s.on.Prefix,
 		Edge: s.on.Edge, Payloads: s.on.Payloads, Limit: s.on.PayloadLimit,
 		Life: cmp.Or(h.set.keepResults, defaultKeepResults), Results: h.set.results, Logger: s.on.Logger,
-	}
-}
-
-// The intervals at which a node looks for joins that are to be audited.
-const (
-	auditEvery  = 5 * time.Second
-	auditLeast  = 50 * time.Millisecond // while there are more
-	auditDenied = 10 * time.Minute      // of a Redis user without the right to their list
-)
-
-// auditJoins audits joins of any topics until the System stops: those of topics without nodes
-// wait for others, too.
-func (s *System) auditJoins(ctx context.Context) {
-	idle := max(auditEvery, s.hooks.Idle)
-	tick := time.NewTimer(backoff.Jitter(idle, 0.5, randv2.Float64()))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-s.audits:
-		}
-		next, err := s.client.joins.Audit(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDenied) && !errors.Is(err, ErrUnavailable) {
-			s.on.Logger.WarnContext(ctx, "joins could not be audited", "err", err)
-		}
-		switch {
-		case errors.Is(err, ErrDenied): // each try counts as a failed script
-			tick.Reset(max(idle, auditDenied))
-		case err != nil || next < 0:
-			tick.Reset(idle)
-		default:
-			tick.Reset(min(max(next, auditLeast), idle))
-		}
 	}
 }
 

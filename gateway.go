@@ -124,6 +124,9 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
+	if d.join != nil {
+		return nil, argument.Invalid("After", "a Client on Redis schedules timers of joins, not a message")
+	}
 	m := &messages.ScheduleRequest{
 		Topic:         d.topic,
 		Id:            d.id,

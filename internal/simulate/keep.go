@@ -67,10 +67,11 @@ func (j *judge) checkpointed(id string, token exchange.Token, payload string, he
 	}
 }
 
-// snooze returns the outcome of a handler that snoozes; false: it does not.
+// snooze returns the outcome of a handler that snoozes; false: it does not. While nothing goes
+// wrong none does: others of its key would wait for longer than the judge allows.
 func (p *poller) snooze() (leasing.Outcome, bool) {
 	s := p.sim
-	if share := s.plan.Keeping.Snoozes; share == 0 || !p.keeps() || s.done || !s.chance(share) {
+	if share := s.plan.Keeping.Snoozes; share == 0 || !p.keeps() || !s.faulty || !s.chance(share) {
 		return leasing.Outcome{}, false
 	}
 	return leasing.Outcome{Kind: leasing.Snoozed, Delay: s.between(time.Millisecond, 5*time.Second), Reason: "not yet"}, true

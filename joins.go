@@ -14,7 +14,6 @@ import (
 	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/joins"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -145,7 +144,7 @@ func Chain(drafts ...Draft) []Draft {
 }
 
 // scheduleJoined is Schedule for drafts some of which have to do with joins.
-func (c *Client) scheduleJoined(ctx context.Context, key *timers.Key, drafts []Draft) ([]wakebelltype.Scheduled, error) {
+func (c *Client) scheduleJoined(ctx context.Context, drafts []Draft) ([]wakebelltype.Scheduled, error) {
 	if _, err := c.batch(drafts); err != nil {
 		return nil, err
 	}
@@ -178,7 +177,7 @@ func (c *Client) scheduleJoined(ctx context.Context, key *timers.Key, drafts []D
 		for k, i := range list {
 			some[k] = drafts[i]
 		}
-		done, err := c.send(ctx, key, some)
+		done, err := c.send(ctx, nil, some)
 		if errors.Is(err, ErrTooFewReplicas) {
 			few, err = err, nil
 		}

@@ -38,8 +38,8 @@ func (s *Store) checkIn(ctx context.Context, r Ref, delay time.Duration) error {
 }
 
 // Audit looks at joins whose turn it is, at most checkAtMost, and returns in how much time
-// another one has its turn; negative: there is none. It runs timers that were not run when all parts had ended, and notes how parts have
-// ended whose nodes have not done so.
+// another one has its turn; negative: there is none. It runs timers that were not run when all
+// parts had ended, and notes how parts have ended whose nodes have not done so.
 func (s *Store) Audit(ctx context.Context) (next time.Duration, err error) {
 	next, due, err := s.due(ctx, checkAtMost)
 	if err != nil || len(due) == 0 {

@@ -91,22 +91,33 @@ func (s *Store) mark(ctx context.Context, r Ref, p wakebelltype.Part) (exists bo
 
 // each calls a function for parts, up to atOnce at a time, and returns its first error.
 func (s *Store) each(ctx context.Context, parts []wakebelltype.Part, call func(wakebelltype.Part) error) error {
-	errs := make([]error, len(parts))
+	return concurrently(ctx, parts, func(p wakebelltype.Part) error {
+		if err := call(p); err != nil {
+			return fmt.Errorf("part %q of %q: %w", p.ID, p.Topic, err)
+		}
+		return nil
+	})
+}
+
+// concurrently calls a function for each of a list, up to atOnce at a time, and returns the
+// error of the first of the list that has one.
+func concurrently[T any](ctx context.Context, list []T, call func(T) error) error {
+	errs := make([]error, len(list))
 	free := make(chan struct{}, atOnce)
 	var calls sync.WaitGroup
-	for i, p := range parts {
+	for i, of := range list {
 		free <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-free }()
 			if errs[i] = ctx.Err(); errs[i] == nil {
-				errs[i] = call(p)
+				errs[i] = call(of)
 			}
 		})
 	}
 	calls.Wait()
-	for i, err := range errs {
+	for _, err := range errs {
 		if err != nil {
-			return fmt.Errorf("part %q of %q: %w", parts[i].ID, parts[i].Topic, err)
+			return err
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package joins
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -34,7 +33,7 @@ type made struct {
 	adopt []wakebelltype.Part // those of parts that were scheduled before
 }
 
-func (m *made) ref() Ref { return Ref{m.of.Topic, m.of.ID, m.of.Name} }
+func (m made) ref() Ref { return Ref{m.of.Topic, m.of.ID, m.of.Name} }
 
 // Prepare makes the joins of timers and adds parts to joins, before the timers are scheduled.
 // The caller gives each timer its Headers, schedules those with joins first, and calls Finish.
@@ -73,7 +72,7 @@ func (s *Store) Prepare(ctx context.Context, timers []Timer) (p Plan, err error)
 			}
 		}
 	}
-	if err = s.eachMade(p.made, func(m *made) error { return s.Create(ctx, m.ref(), m.of.Life, m.parts...) }); err != nil {
+	if err = concurrently(ctx, p.made, func(m made) error { return s.Create(ctx, m.ref(), m.of.Life, m.parts...) }); err != nil {
 		return p, err
 	}
 	for of, list := range others {
@@ -99,31 +98,10 @@ func (s *Store) Prepare(ctx context.Context, timers []Timer) (p Plan, err error)
 
 // Finish closes the joins that Prepare has made, after all timers were scheduled.
 func (s *Store) Finish(ctx context.Context, p Plan) error {
-	return s.eachMade(p.made, func(m *made) error {
+	return concurrently(ctx, p.made, func(m made) error {
 		if err := s.Adopt(ctx, m.ref(), m.adopt...); err != nil || m.of.Open {
 			return err
 		}
 		return s.Close(ctx, m.ref())
 	})
-}
-
-// eachMade calls a function for joins, up to atOnce at a time, and returns its first error.
-func (s *Store) eachMade(list []made, call func(*made) error) error {
-	errs := make([]error, len(list))
-	free := make(chan struct{}, atOnce)
-	var calls sync.WaitGroup
-	for i := range list {
-		free <- struct{}{}
-		calls.Go(func() {
-			defer func() { <-free }()
-			errs[i] = call(&list[i])
-		})
-	}
-	calls.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

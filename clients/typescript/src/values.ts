@@ -143,7 +143,7 @@ function headers(d: t.Draft): Record<string, string> {
     return d.headers ?? {};
   }
   if (!(d.expireAfterMs >= 1 && d.expireAfterMs <= 365 * 24 * 3600 * 1000)) {
-    throw new InvalidError(`expireAfterMs ${d.expireAfterMs}, want 1 to 365 days`);
+    throw new InvalidError(`expireAfterMs ${d.expireAfterMs}, want 1 to 31536000000 (365 days)`);
   }
   return { ...d.headers, "wakebell-expire-after": `${Math.round(d.expireAfterMs * 1000)}us` };
 }

@@ -67,7 +67,7 @@ func peers(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	rounds := flags.Int("rounds", 5, "runs of each contender; figures are medians")
 	scale := flags.Float64("scale", 1, "factor for counts and durations")
-	only := flags.String("only", "", "comma-separated parts of trial/contender")
+	only := flags.String("only", "", "comma-separated beginnings of trials, contenders or trial/contender")
 	path := flags.String("json", "", "write the figures to this file")
 	profile := flags.String("profile", "", "write a CPU profile of the first measurement to this file, for go tool pprof")
 	if err := flags.Parse(args); err != nil {

@@ -34,6 +34,15 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	require.InDelta(t, 3, medianRatio([]float64{1, 3}, []float64{0, 1}), 1e-9, "a round without a figure does not count")
 }
 
+func TestContendersAreChosenByBeginnings(t *testing.T) {
+	t.Parallel()
+	b := &bench{only: []string{"deliver/", "river"}}
+	for name, want := range map[string]bool{"deliver/floor": true, "persistence-deliver/floor": false, "deliver-1k/floor": false, "schedule-50/river": true, "load/50": false} {
+		of, who, _ := strings.Cut(name, "/")
+		require.Equal(t, want, b.chosen(trial{name: of}, contender{name: who}), name)
+	}
+}
+
 func TestGoals(t *testing.T) {
 	t.Parallel()
 	r := &results{}

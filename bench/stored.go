@@ -29,11 +29,10 @@ var persistences = []stored{
 	{name: "replica", args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}, replica: true},
 }
 
-// inTime bounds the start of a replica.
-const inTime = 30 * time.Second
-
-// replicaTimeout is how long a schedule call waits for the replica.
-const replicaTimeout = 10 * time.Second
+const (
+	replicaStart   = 30 * time.Second // in which a replica has to follow
+	replicaTimeout = 10 * time.Second // for which a schedule call waits for it
+)
 
 // persistence are the headlines on servers that store on disk.
 func persistence() []trial {
@@ -110,7 +109,7 @@ func follow(ctx context.Context, master string, args []string) (*redistest.Serve
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: replica.Addr})
 	defer func() { _ = rdb.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, inTime)
+	ctx, cancel := context.WithTimeout(ctx, replicaStart)
 	defer cancel()
 	err = untilEvery(ctx, 20*time.Millisecond, func() bool {
 		info, err := rdb.InfoMap(ctx, "replication").Result()

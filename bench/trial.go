@@ -29,7 +29,7 @@ type trial struct {
 type bench struct {
 	world  *world
 	rounds int
-	only   []string // parts of "trial/contender"; none: all
+	only   []string // beginnings of trials, contenders or "trial/contender"; none: all
 }
 
 // chosen reports whether a contender is to run.
@@ -38,7 +38,7 @@ func (b *bench) chosen(t trial, c contender) bool {
 		return true
 	}
 	for _, part := range b.only {
-		if strings.Contains(t.name+"/"+c.name, part) {
+		if strings.Contains("/"+t.name+"/"+c.name, "/"+part) {
 			return true
 		}
 	}

@@ -1,5 +1,5 @@
--- Turns of keys: put before due_fair.lua, after due_keys_after.lua and fair_wake.lua. A turn of a key lets as many
--- of its timers start as FairKeys says, times the weight of the key.
+-- Turns of keys: put before due_fair.lua, after due_keys_after.lua and fair_wake.lua. A turn of
+-- a key lets as many of its timers start as FairKeys says, times the weight of the key.
 --
 -- The due timers of the timeline are the queue of the keys. Of a key with several timers, only
 -- the first one has to be due there, with the instant of the turn of its key as its score; the

@@ -218,3 +218,20 @@ func TestLateLookConfirmsNothing(t *testing.T) {
 		require.True(t, f.show(t).Confirmed)
 	})
 }
+
+// TestKeysOfProcessWithoutBeatHaveEnd has a process that dies before its first heartbeat, with
+// a turn: the keys that all gates share expire, too. Only the mark stays.
+func TestKeysOfProcessWithoutBeatHaveEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t).Client(t))
+	_, turn := f.join(t)
+	require.True(t, turn)
+	keys, err := f.rdb.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	require.NotEmpty(t, keys)
+	for _, key := range keys {
+		if !strings.HasSuffix(key, ":mark") {
+			require.Positive(t, f.rdb.PTTL(t.Context(), key).Val(), key)
+		}
+	}
+}

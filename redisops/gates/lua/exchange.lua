@@ -53,7 +53,7 @@ local function join(number_of)
     redis.call('XADD', g.stream, entry(whole(ticket)), 'owner', owner)
   end
   if not present then
-    redis.call('ZADD', g.presence, whole(g.now + g.life), process)
+    shared(g.presence, g.now + g.life, process)
     present = true
   end
   g.last, g.changed = ticket, true

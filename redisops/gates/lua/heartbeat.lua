@@ -31,7 +31,6 @@ end
 redis.call('ZADD', presence, whole(now + life), process, whole(now), 'last')
 
 redis.call('PEXPIRE', presence, SHARED)
-redis.call('PEXPIRE', deadlines, SHARED)
 
 -- A key of the wrong type is judged by itself: it ends the turn at its gate, and
 -- the others are extended.
@@ -50,6 +49,7 @@ for i = 1, turns do
   end
 end
 
+redis.call('PEXPIRE', deadlines, SHARED)
 local due = redis.call('ZRANGEBYSCORE', deadlines, '-inf', whole(now), 'LIMIT', '0', '100')
 local lapsed = (not seen or (number(seen) or 0) <= now) and '1' or '0'
 return {whole(now), lapsed, table.concat(letters), unpack(due)}

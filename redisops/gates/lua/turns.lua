@@ -13,7 +13,7 @@
 -- ahead of the clock does not move the mark, because one repaired gate must not
 -- lift all others: the state of such a gate lives until the clock has passed it.
 --
--- Gives: LOOK IN_USE SHARED AHEAD REMOVED micros whole entry mark_of top read lift_mark
+-- Gives: LOOK IN_USE SHARED AHEAD REMOVED micros whole entry mark_of top read lift_mark shared
 --   save signal vacate hold advance
 
 -- The consumer whose pending entry is the turn.
@@ -125,6 +125,12 @@ local function began(g)
   return g.holder .. ' ' .. whole(g.now)
 end
 
+-- shared writes a member of a zset that all gates share. One that is new may be the first: if
+-- all processes end before their next beat, nobody else gives the key an end.
+local function shared(key, score, member)
+  if redis.call('ZADD', key, whole(score), member) == 1 then redis.call('PEXPIRE', key, SHARED) end
+end
+
 local function save(g)
   if g.changed then
     redis.call('HSET', g.state, 'last', whole(g.last), 'granted', whole(g.granted), 'holder', g.holder,
@@ -136,7 +142,7 @@ local function save(g)
   if g.holder == '' then
     redis.call('ZREM', g.deadlines, g.name) -- also of a gate whose state has expired
   elseif g.changed then
-    redis.call('ZADD', g.deadlines, whole(g['until']), g.name)
+    shared(g.deadlines, g['until'], g.name)
   end
 end
 

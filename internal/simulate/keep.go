@@ -124,7 +124,7 @@ func (j *judge) uncounted(l *exchange.Lease) {
 // counts checks the failures with which a timer is delivered: snoozes are none.
 func (j *judge) counts(v *version, l *exchange.Lease) {
 	if f := v.failures; l.Failures < f.least || l.Failures > f.most {
-		j.sim.broken("snoozes", "%s is delivered with %d failures, expected %d to %d", l.ID, l.Failures, f.least, f.most)
+		j.sim.broken("snoozes", "%s is delivered with %d failures (claims %d), expected %d to %d", l.ID, l.Failures, l.Claims, f.least, f.most)
 	}
 	v.failures = failures{least: l.Failures, most: l.Failures}
 }

@@ -12,6 +12,7 @@ do
   local SORTED, TOUCHED, PAGE, SPARE = 0.14, 0.3, 500, 20
 
   local chosen = {} -- the set of timers that the exchange claims, or makes wait for a token
+  local asleep = {} -- the set of timers that it has parked, which lines may have as due still
   local now, now_text = 0, ''
 
   -- tired reports whether the rest of the work is for the timers that were sorted.
@@ -29,7 +30,7 @@ do
     end
     local id, place, score = advance(line, now)
     if not id then return nil, not finished(line) end
-    if keyed.parked(score) and make_due(key, place, id) then
+    if (keyed.parked(score) or asleep[id]) and make_due(key, place, id) then
       awake[#awake + 1], unwritten[id], firsts[id] = id, true, true
     end
     entries[id] = place .. 'm' .. key
@@ -160,7 +161,7 @@ do
   -- look_at looks at due timers, whose scores are in found, until enough start or it is tired,
   -- which it reports. The second result is how many of them stay due.
   local function look_at(out, want, ids, found, shared, last)
-    local scores, at, parked, texts, kept, stopped = {}, {}, {}, {}, 0, false
+    local scores, at, passed_over, parked, texts, kept, stopped = {}, {}, {}, {}, {}, 0, false
     for i, id in ipairs(ids) do scores[id], at[id] = found[2 * i], number(found[2 * i]) end
     local stored = read_records(shared)
     into_lines(shared, scores, at, stored)
@@ -170,12 +171,20 @@ do
       stopped = #out < 2 * want and tired()
       if stopped or #out == 2 * want then break end
       if look(out, want, id, scores[id], at[id]) then
-        parked[#parked + 1], texts[#texts + 1] = id, scores[id]
+        passed_over[#passed_over + 1] = id
       elseif written and not waits[id] then
         kept = kept + 1
       end
     end
+    for _, id in ipairs(passed_over) do
+      if not chosen[id] then
+        parked[#parked + 1], texts[#texts + 1] = id, scores[id]
+      elseif not unwritten[id] and not waits[id] then -- its key had its turn by a later timer
+        kept = kept + 1
+      end
+    end
     park(parked, texts, stored)
+    for _, id in ipairs(parked) do asleep[id] = true end
     if key_rate then key_rate.write_waits(waits) end
     return stopped, kept
   end

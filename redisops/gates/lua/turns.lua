@@ -126,7 +126,7 @@ local function began(g)
 end
 
 -- shared writes a member of a zset that all gates share. One that is new may be the first: if
--- all processes end before their next beat, nobody else gives the key an end.
+-- all processes end before their next beat, no other call gives the key an end.
 local function shared(key, score, member)
   if redis.call('ZADD', key, whole(score), member) == 1 then redis.call('PEXPIRE', key, SHARED) end
 end

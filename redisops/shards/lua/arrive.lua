@@ -98,7 +98,7 @@ if #recorded > 2 then variadic('HSET', KEYS.leases, recorded, 1, #recorded) end
 -- apart reports whether a timer waits for its retry without its key: see keys.lua.
 local function apart(t)
   local r = current(t.record, t.score)
-  return not t.held and r and r.failures > 0 and number(t.score) > now
+  return not t.held and r and r.tried and number(t.score) > now
 end
 
 -- place_unit stores the entries of the timers of a key that has none here.

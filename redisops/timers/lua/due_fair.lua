@@ -1,7 +1,7 @@
 -- The claim of topics with FairKeys: put after fair_turns.lua. Keys take turns, in the order of
 -- the queue. Due timers whose key has no turn yet are sorted: parked, many in an exchange.
 --
--- Takes: verified lines WORK LEAST work exhausted put_in_line ahead starts park read_records
+-- Takes: verified lines chosen asleep WORK LEAST work exhausted put_in_line ahead starts park read_records
 
 do
   local fair = by_key.fair
@@ -11,8 +11,6 @@ do
   -- and SPARE how much of the room stays for what these bounds do not count.
   local SORTED, TOUCHED, PAGE, SPARE = 0.14, 0.3, 500, 20
 
-  local chosen = {} -- the set of timers that the exchange claims, or makes wait for a token
-  local asleep = {} -- the set of timers that it has parked, which lines may have as due still
   local now, now_text = 0, ''
 
   -- tired reports whether the rest of the work is for the timers that were sorted.
@@ -161,7 +159,7 @@ do
   -- look_at looks at due timers, whose scores are in found, until enough start or it is tired,
   -- which it reports. The second result is how many of them stay due.
   local function look_at(out, want, ids, found, shared, last)
-    local scores, at, passed_over, parked, texts, kept, stopped = {}, {}, {}, {}, {}, 0, false
+    local scores, at, parked, texts, kept, stopped = {}, {}, {}, {}, 0, false
     for i, id in ipairs(ids) do scores[id], at[id] = found[2 * i], number(found[2 * i]) end
     local stored = read_records(shared)
     into_lines(shared, scores, at, stored)
@@ -171,20 +169,15 @@ do
       stopped = #out < 2 * want and tired()
       if stopped or #out == 2 * want then break end
       if look(out, want, id, scores[id], at[id]) then
-        passed_over[#passed_over + 1] = id
+        parked[#parked + 1], texts[#texts + 1] = id, scores[id]
       elseif written and not waits[id] then
         kept = kept + 1
       end
     end
-    for _, id in ipairs(passed_over) do
-      if not chosen[id] then
-        parked[#parked + 1], texts[#texts + 1] = id, scores[id]
-      elseif not unwritten[id] and not waits[id] then -- its key had its turn by a later timer
-        kept = kept + 1
-      end
+    for _, id in ipairs(parked) do -- a later timer of its key may have made it start
+      if chosen[id] and not unwritten[id] and not waits[id] then kept = kept + 1 end
     end
     park(parked, texts, stored)
-    for _, id in ipairs(parked) do asleep[id] = true end
     if key_rate then key_rate.write_waits(waits) end
     return stopped, kept
   end

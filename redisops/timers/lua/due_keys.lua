@@ -18,6 +18,7 @@ local function verified(key, state, now)
 end
 
 local lines = {}     -- by key: its timers that an exchange looks at, in their order
+local chosen, asleep = {}, {} -- those that it claims, and has parked: lines may have these as due
 local ahead_of = {}  -- by key: how many of them were woken here, and are not claimed yet
 
 -- next_of returns the first timer of a key that may be claimed, when it is the turn of one
@@ -34,7 +35,7 @@ local function next_of(key, state, now)
     local id, place, score = advance(line, now)
     if not id then return nil, not finished(line) end
     if unwritten[id] then score = text(now) end
-    if not keyed.parked(score) then
+    if not (keyed.parked(score) or asleep[id]) then
       entries[id] = place .. 'm' .. key
       return id, score, place
     end
@@ -45,9 +46,9 @@ local function next_of(key, state, now)
 end
 
 -- in_turn reports whether a due timer is claimed in the order of its key. If not, it is
--- the first of its key, or its key has no bound, or it has failed: then it is its turn.
+-- the first of its key, or its key has no bound, or was tried: then it is its turn.
 local function in_turn(id, r)
-  return not (limit == math.huge or firsts[id] and limit == 1 or r and r.failures > 0)
+  return not (limit == math.huge or firsts[id] and limit == 1 or r and r.tried)
 end
 
 -- WORK bounds how much an exchange does for the keys that its timers share, in timers that it
@@ -213,18 +214,18 @@ local function starts(id, score)
   return true
 end
 
--- park takes timers out of the due ones. Stored has the lease records of some.
+-- park takes timers out of the due ones that are not chosen. Stored has records of some.
 local function park(ids, scores, stored)
   if #ids == 0 then return end
   local parked, kept, lost = {}, {}, {}
   for i, id in ipairs(ids) do
-    if unwritten[id] then -- it is parked still
+    if unwritten[id] and not chosen[id] then -- it is parked still
       keyed.sleep(id)
       firsts[id], unwritten[id] = nil, nil
-    else
+    elseif not chosen[id] then -- nor has a later timer of its key made it start
       if stored[id] == nil then stored[id] = redis.call('HGET', KEYS[3], id) end
       local r = current(stored[id], scores[i])
-      parked[#parked + 1], parked[#parked + 2] = PARKED, id
+      parked[#parked + 1], parked[#parked + 2], asleep[id] = PARKED, id, true
       if r then
         kept[#kept + 1], kept[#kept + 2] = id, record('w', r, PARKED)
       elseif stored[id] then
@@ -255,7 +256,7 @@ end
 -- out, or those that come before them in the order of their keys. It parks those of shared
 -- before them that may not be claimed. It returns how many stay due that were not claimed.
 -- It stops when the work is exhausted.
-local chosen, stopped = {}, false
+local stopped = false
 local function take(out, want, ids, found, shared, now)
   local stored, due_at, at = read_records(shared), {}, {} -- due_at: scores by id
   for i, id in ipairs(ids) do due_at[id] = found[2 * i] end

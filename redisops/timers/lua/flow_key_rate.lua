@@ -162,7 +162,7 @@ do
     for i, id in ipairs(ids) do
       local r = current(found[i], at[i])
       if not waiting[id] and not waits_for_token(r) then
-        if r and (r.state == 'l' or r.failures > 0) then run_apart(key, state, id) else release(key, state, id) end
+        if r and (r.state == 'l' or r.tried) then run_apart(key, state, id) else release(key, state, id) end
       end
     end
   end

@@ -139,7 +139,7 @@ local function released(ids, freed)
     end
     keyed.several(key, state)
     if keyed.runs_apart then set_member(runner(key, id), false) end
-    if not (r and r.failures > 0) then
+    if not (r and r.tried) then
       if release(key, state, id) then free(freed, key) end
       link(key, place_in(e), id)
     end

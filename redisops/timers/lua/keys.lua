@@ -115,7 +115,7 @@ local function waits_for_token(r) return r and r.state == 'w' and r.before ~= r.
 -- another instant. It was woken since, if it has a record and was never claimed.
 function keyed.due_of(score, r, entry, now)
   local place = place_of(entry)
-  local waits = keyed.parked(score) or waits_for_token(r) or r and r.state == 'w' and r.claims + r.failures == 0
+  local waits = keyed.parked(score) or waits_for_token(r) or r and r.state == 'w' and r.claims == 0 and not r.tried
   if place and waits then return instant_of(place) end
   return keyed.parked(score) and text(now) or score
 end

@@ -98,7 +98,7 @@ function keyed.sleep(id) waking[id] = nil end
 -- may hold its key. A timer in the future without a record was moved there by a peer.
 local function goes_on(r, score, now)
   if keyed.parked(score) then return false end
-  return number(score) <= now or r and (r.state == 'l' or r.failures > 0 or waits_for_token(r))
+  return number(score) <= now or r and (r.state == 'l' or r.tried or waits_for_token(r))
 end
 
 -- several notes that a key has, or had, another timer beside its sole one. That one

@@ -161,7 +161,7 @@ end
 -- for PolicyEarliest. That is later for one that was claimed: the end of its lease, which
 -- has expired, or when it was woken after that.
 local function overdue_since(found, r)
-  if r and r.failures == 0 then return math.min(number(found), number(r.activation)) end
+  if r and not r.tried then return math.min(number(found), number(r.activation)) end
   return number(r and r.state == 'l' and r.before or found)
 end
 

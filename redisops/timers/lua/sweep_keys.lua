@@ -150,7 +150,7 @@ local function sweep_runners(list)
   local records = collect('HMGET', KEYS.leases, ids, 1, #ids)
   for i = 1, #ids do
     local r = scores[i] and current(records[i], scores[i])
-    if not (r and (r.state == 'l' or r.failures > 0)) then set_member(list[2 * i - 1], false) end
+    if not (r and (r.state == 'l' or r.tried)) then set_member(list[2 * i - 1], false) end
   end
 end
 

@@ -133,7 +133,8 @@ local RECORD = '^([lw]):(%d+):(%d+):([^:]*):([^:]*):?([^:]*):?(.*)$'
 
 -- current reads a record as readRecord of timers/reply.go does: nil when another
 -- process has written the score since, or when it cannot be read. Such a record
--- is void, and the next claim writes a new one.
+-- is void, and the next claim writes a new one. Its field tried, which is not stored, says that
+-- a handler has failed or snoozed the timer: a snooze leaves its reason and no failure.
 local function current(record, score)
   if not record or not score then return nil end
   local state, claims, failures, activation, wrote, before, err = string.match(record, RECORD)
@@ -148,6 +149,7 @@ local function current(record, score)
   return {
     state = state, claims = tonumber(claims), failures = tonumber(failures),
     activation = activation, before = before, first = first, err = err,
+    tried = tonumber(failures) > 0 or err ~= '',
   }
 end
 

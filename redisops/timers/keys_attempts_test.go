@@ -1,8 +1,10 @@
 package timers
 
 import (
+	"maps"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,11 +14,16 @@ import (
 // attempts are what a timer has counted.
 type attempts struct{ claims, failures int }
 
-// TestTurnsLeaveAttemptsAsTheyAre fails timers and gives them back, at random, so that a timer
+// TestKeysLeaveAttemptsAsTheyAre fails timers and gives them back, at random, so that a timer
 // with attempts is passed over, parked and started in one exchange: no count may be lost.
-func TestTurnsLeaveAttemptsAsTheyAre(t *testing.T) {
+func TestKeysLeaveAttemptsAsTheyAre(t *testing.T) {
 	t.Parallel()
+	flows := maps.Clone(fairFlows)
 	for name, flow := range fairFlows {
+		flow.FairKeys = 0
+		flows[name+" without turns"] = flow
+	}
+	for name, flow := range flows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onEach(t, func(t *testing.T, f *fixture) {
@@ -54,4 +61,29 @@ func TestTurnsLeaveAttemptsAsTheyAre(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSnoozedTimerHoldsItsKey checks that a timer that was snoozed waits like one that waits for
+// its retry, although it has no failure: it holds its key, and its instant is that of the snooze.
+func TestSnoozedTimerHoldsItsKey(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		flow := exchange.Flow{PerKey: 1}
+		f.backlog(t, "k", 2)
+		leases := f.fairly(t, flow, 10)
+		require.Len(t, leases, 1)
+		snooze := ack(leases[0])
+		snooze.Verdict, snooze.Delay = exchange.Nack, time.Hour
+		snooze.Reason = "not yet"
+		require.Empty(t, f.fairly(t, flow, 0, snooze))
+		require.NoError(t, f.src.Uncount(t.Context(), leases))
+		for range 3 {
+			require.NoError(t, f.src.SweepKeys(t.Context(), flow))
+			require.Empty(t, f.fairly(t, flow, 10), "the next timer of the key waits")
+		}
+		timer, err := f.Get(t.Context(), f.topic, leases[0].ID)
+		require.NoError(t, err)
+		require.Greater(t, time.Until(timer.Due), time.Minute)
+		require.Zero(t, timer.Failures)
+	})
 }

@@ -275,14 +275,14 @@ func inner(fn batchFunc) BatchFunc {
 // forwardBatch is the batchFunc of a topic with a Target.
 func forwardBatch(_ context.Context, timers []Timer[[]byte]) []error {
 	m := &messages.LeaseBatch{Topic: timers[0].Topic, Leases: make([]*messages.Lease, len(timers))}
-	batch, errs := make([]*poller.Delivery, len(timers)), make([]error, len(timers))
+	batch, keeps, errs := make([]*poller.Delivery, len(timers)), make([]poller.Keep, len(timers)), make([]error, len(timers))
 	for i, t := range timers {
 		b := t.delivery.(*inBatch) // chainBatch made it
-		batch[i], m.Leases[i] = b.Delivery, lease(t, b.LeaseTTL)
+		batch[i], keeps[i], m.Leases[i] = b.Delivery, b.keeping(t), lease(t, b.LeaseTTL)
 		m.Leases[i].Trace = b.span.trace(t.Context())
 	}
-	for i, answer := range poller.ForwardBatch(batch, m) {
-		errs[i] = outcome(answer)
+	for i, answer := range poller.ForwardBatch(batch, m, keeps) {
+		errs[i] = outcome(timers[i], answer)
 	}
 	return errs
 }

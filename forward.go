@@ -10,9 +10,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	actorgateway "github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
+	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/hosted"
+	"github.com/wakebell/wakebell/internal/keeper"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -55,6 +60,10 @@ func (t Target) NotifyEnd() Target {
 // With BatchSize, the actor receives a *messages.LeaseBatch instead, with up to
 // BatchSize leases. It answers each of them, or the rest of the batch at once with
 // batch.Ack() and so on. The verdicts are written when the last lease has its answer.
+//
+// An Ack may have a result, see HandleResult. A *messages.KeepRequest to the sender of the
+// lease stores a checkpoint, see Timer.Checkpoint, or progress, see Timer.Progress; it is
+// answered with a *messages.KeepResponse, or with a *messages.Error, for AnswerError.
 func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
 	return to.handler(newHandler(topic.name, forward, opts))
 }
@@ -93,16 +102,16 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	}
 	l := lease(t, d.LeaseTTL)
 	l.Trace = d.span.trace(ctx)
-	answer, err := d.Forward(ctx, l)
+	answer, err := d.Forward(ctx, l, d.keeping(t))
 	if err != nil {
-		return outcome(err)
+		return outcome(t, err)
 	}
-	return outcome(answer)
+	return outcome(t, answer)
 }
 
 // outcome converts the answer of an actor, or the error of waiting for it, into the
 // error of a handler.
-func outcome(answer any) error {
+func outcome(t Timer[[]byte], answer any) error {
 	switch a := answer.(type) {
 	case error:
 		if errors.Is(a, poller.ErrTargetGone) {
@@ -112,7 +121,10 @@ func outcome(answer any) error {
 	case *messages.Release:
 		return errReleased
 	case *messages.Ack:
-		return nil
+		if a.GetResult() == nil {
+			return nil
+		}
+		return givesResult(keptResult(t, a))
 	case *messages.Nack:
 		return nack(a)
 	case *messages.Reject:
@@ -160,4 +172,69 @@ func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
 		Failures:      uint32(min(t.Failures, 1<<31)), // bounded
 		Ttl:           durationpb.New(ttl),
 	}
+}
+
+// keeping returns what carries out the KeepRequests about a forwarded timer.
+func (d delivered) keeping(t Timer[[]byte]) poller.Keep {
+	return func(m *messages.KeepRequest) messages.Answer {
+		_, timeout, fault := actorgateway.Check(m)
+		if fault == nil {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			err := usercode.Called("encoding what is kept", func() error { return keep(ctx, t, m) })
+			if err == nil {
+				return &messages.KeepResponse{Request: m.GetRequest()}
+			}
+			fault = convert.ErrorMessage(err)
+		}
+		fault.Request = m.GetRequest()
+		return fault
+	}
+}
+
+// keep stores what a KeepRequest has.
+func keep(ctx context.Context, t Timer[[]byte], m *messages.KeepRequest) error {
+	if p := m.GetProgress(); p != nil {
+		return t.Progress(ctx, p.GetFraction(), p.GetNote())
+	}
+	of := m.GetCheckpoint()
+	if of == nil {
+		return argument.Invalid("what", "nothing to keep")
+	}
+	k, err := keptBy(t)
+	if err != nil {
+		return err
+	}
+	env := envelope.Envelope{
+		Body: of.GetBody(), ContentType: of.GetContentType(), CorrelationID: t.CorrelationID, ReplyTo: t.ReplyTo,
+		Headers: t.Headers.with(of.GetHeaders()),
+	}
+	if m.GetEncoded() {
+		return k.Replace(ctx, env)
+	}
+	return k.Checkpoint(ctx, env)
+}
+
+// keptResult stores the result in an answer.
+func keptResult(t Timer[[]byte], a *messages.Ack) error {
+	k, err := keptBy(t)
+	if err != nil {
+		return err
+	}
+	of := a.GetResult()
+	env := envelope.Envelope{
+		Body: of.GetBody(), ContentType: of.GetContentType(), CorrelationID: t.CorrelationID, Headers: Headers(nil).with(of.GetHeaders()),
+	}
+	if a.GetEncoded() {
+		return k.KeepResult(t.Context(), env)
+	}
+	return k.Result(t.Context(), env)
+}
+
+func keptBy(t Timer[[]byte]) (*keeper.Delivery, error) {
+	d, ok := t.delivery.(interface{ polled() *poller.Delivery })
+	if !ok {
+		return nil, errNoDelivery
+	}
+	return keeper.Of(d.polled())
 }

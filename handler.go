@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/internal/keeper"
@@ -147,16 +148,21 @@ func HandleResult[T, R any](topic Topic[T], fn func(context.Context, Timer[T]) (
 		if err != nil {
 			return err
 		}
-		if err = t.Result(ctx, result); errors.Is(err, ErrInvalid) {
-			return Reject(err)
-		}
-		return err
+		return givesResult(t.Result(ctx, result))
 	}), opts)
 	h.set.results = true
 	if fn == nil {
 		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}
 	return h
+}
+
+// givesResult returns the verdict on a timer whose result was stored, or could not be.
+func givesResult(err error) error {
+	if errors.Is(err, ErrInvalid) {
+		return Reject(err)
+	}
+	return err
 }
 
 // KeepResults sets how long Redis keeps progress and result of a timer after they were last
@@ -213,6 +219,12 @@ func (h Headers) Map() map[string]string {
 		m[e.Key] = e.Value
 	}
 	return m
+}
+
+// with returns a copy with more headers, sorted, which replace those of the same name.
+func (h Headers) with(more map[string]string) Headers {
+	all := slices.DeleteFunc(slices.Clone(h), func(e envelope.Header) bool { _, replaced := more[e.Key]; return replaced })
+	return append(all, convert.HeaderList(more)...)
 }
 
 // Handler connects a topic or a queue to a function or an actor. Handle, HandleBatch,

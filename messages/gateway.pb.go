@@ -83,6 +83,9 @@ const (
 	Code_CODE_FORBIDDEN Code = 20
 	// The payload of the timer is larger than the limit of the node.
 	Code_CODE_TOO_LARGE Code = 26
+	// The lease has ended: it expired, its timer was cancelled, or it was answered
+	// before. Nothing was done.
+	Code_CODE_LEASE_LOST Code = 27
 )
 
 // Enum value maps for Code.
@@ -112,6 +115,7 @@ var (
 		25: "CODE_GATE_EXHAUSTED",
 		20: "CODE_FORBIDDEN",
 		26: "CODE_TOO_LARGE",
+		27: "CODE_LEASE_LOST",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":     0,
@@ -138,6 +142,7 @@ var (
 		"CODE_GATE_EXHAUSTED":  25,
 		"CODE_FORBIDDEN":       20,
 		"CODE_TOO_LARGE":       26,
+		"CODE_LEASE_LOST":      27,
 	}
 )
 
@@ -2338,7 +2343,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x03lag\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03lag\x127\n" +
 	"\tpaused_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12=\n" +
-	"\fpaused_until\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil*\x82\x04\n" +
+	"\fpaused_until\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil*\x97\x04\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -2364,7 +2369,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x12CODE_FENCE_UNKNOWN\x10\x18\x12\x17\n" +
 	"\x13CODE_GATE_EXHAUSTED\x10\x19\x12\x12\n" +
 	"\x0eCODE_FORBIDDEN\x10\x14\x12\x12\n" +
-	"\x0eCODE_TOO_LARGE\x10\x1a*Z\n" +
+	"\x0eCODE_TOO_LARGE\x10\x1a\x12\x13\n" +
+	"\x0fCODE_LEASE_LOST\x10\x1b*Z\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePOLICY_REPLACE\x10\x01\x12\x0f\n" +

@@ -894,6 +894,7 @@ type Command struct {
 	//	*Command_AcquireTurn
 	//	*Command_ExtendTurn
 	//	*Command_ReleaseTurn
+	//	*Command_Keep
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1143,6 +1144,15 @@ func (x *Command) GetReleaseTurn() *ReleaseTurnRequest {
 	return nil
 }
 
+func (x *Command) GetKeep() *KeepRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Keep); ok {
+			return x.Keep
+		}
+	}
+	return nil
+}
+
 type isCommand_Kind interface {
 	isCommand_Kind()
 }
@@ -1240,6 +1250,10 @@ type Command_ReleaseTurn struct {
 	ReleaseTurn *ReleaseTurnRequest `protobuf:"bytes,23,opt,name=release_turn,json=releaseTurn,proto3,oneof"`
 }
 
+type Command_Keep struct {
+	Keep *KeepRequest `protobuf:"bytes,24,opt,name=keep,proto3,oneof"`
+}
+
 func (*Command_Schedule) isCommand_Kind() {}
 
 func (*Command_ScheduleBatch) isCommand_Kind() {}
@@ -1285,6 +1299,8 @@ func (*Command_AcquireTurn) isCommand_Kind() {}
 func (*Command_ExtendTurn) isCommand_Kind() {}
 
 func (*Command_ReleaseTurn) isCommand_Kind() {}
+
+func (*Command_Keep) isCommand_Kind() {}
 
 // Replies is a frame of replies.
 type Replies struct {
@@ -1365,6 +1381,7 @@ type Reply struct {
 	//	*Reply_TurnLost
 	//	*Reply_ExtendTurn
 	//	*Reply_ReleaseTurn
+	//	*Reply_Keep
 	Kind          isReply_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1659,6 +1676,15 @@ func (x *Reply) GetReleaseTurn() *ReleaseTurnResponse {
 	return nil
 }
 
+func (x *Reply) GetKeep() *KeepResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_Keep); ok {
+			return x.Keep
+		}
+	}
+	return nil
+}
+
 type isReply_Kind interface {
 	isReply_Kind()
 }
@@ -1775,6 +1801,10 @@ type Reply_ReleaseTurn struct {
 	ReleaseTurn *ReleaseTurnResponse `protobuf:"bytes,28,opt,name=release_turn,json=releaseTurn,proto3,oneof"`
 }
 
+type Reply_Keep struct {
+	Keep *KeepResponse `protobuf:"bytes,29,opt,name=keep,proto3,oneof"`
+}
+
 func (*Reply_Error) isReply_Kind() {}
 
 func (*Reply_Schedule) isReply_Kind() {}
@@ -1830,6 +1860,8 @@ func (*Reply_TurnLost) isReply_Kind() {}
 func (*Reply_ExtendTurn) isReply_Kind() {}
 
 func (*Reply_ReleaseTurn) isReply_Kind() {}
+
+func (*Reply_Keep) isReply_Kind() {}
 
 var File_messages_remote_proto protoreflect.FileDescriptor
 
@@ -1911,7 +1943,7 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\x06extend\x18\x06 \x01(\v2\x13.wakebell.v1.ExtendH\x00R\x06extendB\x06\n" +
 	"\x04kind\"<\n" +
 	"\bCommands\x120\n" +
-	"\bcommands\x18\x01 \x03(\v2\x14.wakebell.v1.CommandR\bcommands\"\xb6\f\n" +
+	"\bcommands\x18\x01 \x03(\v2\x14.wakebell.v1.CommandR\bcommands\"\xe6\f\n" +
 	"\aCommand\x12:\n" +
 	"\bschedule\x18\x01 \x01(\v2\x1c.wakebell.v1.ScheduleRequestH\x00R\bschedule\x12J\n" +
 	"\x0eschedule_batch\x18\x02 \x01(\v2!.wakebell.v1.ScheduleBatchRequestH\x00R\rscheduleBatch\x124\n" +
@@ -1941,10 +1973,11 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\facquire_turn\x18\x15 \x01(\v2\x1f.wakebell.v1.AcquireTurnRequestH\x00R\vacquireTurn\x12A\n" +
 	"\vextend_turn\x18\x16 \x01(\v2\x1e.wakebell.v1.ExtendTurnRequestH\x00R\n" +
 	"extendTurn\x12D\n" +
-	"\frelease_turn\x18\x17 \x01(\v2\x1f.wakebell.v1.ReleaseTurnRequestH\x00R\vreleaseTurnB\x06\n" +
+	"\frelease_turn\x18\x17 \x01(\v2\x1f.wakebell.v1.ReleaseTurnRequestH\x00R\vreleaseTurn\x12.\n" +
+	"\x04keep\x18\x18 \x01(\v2\x18.wakebell.v1.KeepRequestH\x00R\x04keepB\x06\n" +
 	"\x04kind\"7\n" +
 	"\aReplies\x12,\n" +
-	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\xce\x0e\n" +
+	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\xff\x0e\n" +
 	"\x05Reply\x12*\n" +
 	"\x05error\x18\x01 \x01(\v2\x12.wakebell.v1.ErrorH\x00R\x05error\x12;\n" +
 	"\bschedule\x18\x02 \x01(\v2\x1d.wakebell.v1.ScheduleResponseH\x00R\bschedule\x12K\n" +
@@ -1979,7 +2012,8 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\tturn_lost\x18\x1a \x01(\v2\x15.wakebell.v1.TurnLostH\x00R\bturnLost\x12B\n" +
 	"\vextend_turn\x18\x1b \x01(\v2\x1f.wakebell.v1.ExtendTurnResponseH\x00R\n" +
 	"extendTurn\x12E\n" +
-	"\frelease_turn\x18\x1c \x01(\v2 .wakebell.v1.ReleaseTurnResponseH\x00R\vreleaseTurnB\x06\n" +
+	"\frelease_turn\x18\x1c \x01(\v2 .wakebell.v1.ReleaseTurnResponseH\x00R\vreleaseTurn\x12/\n" +
+	"\x04keep\x18\x1d \x01(\v2\x19.wakebell.v1.KeepResponseH\x00R\x04keepB\x06\n" +
 	"\x04kindB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var (
@@ -2040,28 +2074,30 @@ var file_messages_remote_proto_goTypes = []any{
 	(*AcquireTurnRequest)(nil),       // 41: wakebell.v1.AcquireTurnRequest
 	(*ExtendTurnRequest)(nil),        // 42: wakebell.v1.ExtendTurnRequest
 	(*ReleaseTurnRequest)(nil),       // 43: wakebell.v1.ReleaseTurnRequest
-	(*ScheduleResponse)(nil),         // 44: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),    // 45: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),           // 46: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),         // 47: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),       // 48: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),       // 49: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),           // 50: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),    // 51: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),     // 52: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),  // 53: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),  // 54: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),     // 55: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),     // 56: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),    // 57: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil), // 58: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),        // 59: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),          // 60: wakebell.v1.PublishResponse
-	(*Turn)(nil),                     // 61: wakebell.v1.Turn
-	(*TurnRefused)(nil),              // 62: wakebell.v1.TurnRefused
-	(*TurnLost)(nil),                 // 63: wakebell.v1.TurnLost
-	(*ExtendTurnResponse)(nil),       // 64: wakebell.v1.ExtendTurnResponse
-	(*ReleaseTurnResponse)(nil),      // 65: wakebell.v1.ReleaseTurnResponse
+	(*KeepRequest)(nil),              // 44: wakebell.v1.KeepRequest
+	(*ScheduleResponse)(nil),         // 45: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),    // 46: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),           // 47: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),         // 48: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),       // 49: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),       // 50: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),           // 51: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),    // 52: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),     // 53: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),  // 54: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),  // 55: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),     // 56: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),     // 57: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),    // 58: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil), // 59: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),        // 60: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),          // 61: wakebell.v1.PublishResponse
+	(*Turn)(nil),                     // 62: wakebell.v1.Turn
+	(*TurnRefused)(nil),              // 63: wakebell.v1.TurnRefused
+	(*TurnLost)(nil),                 // 64: wakebell.v1.TurnLost
+	(*ExtendTurnResponse)(nil),       // 65: wakebell.v1.ExtendTurnResponse
+	(*ReleaseTurnResponse)(nil),      // 66: wakebell.v1.ReleaseTurnResponse
+	(*KeepResponse)(nil),             // 67: wakebell.v1.KeepResponse
 }
 var file_messages_remote_proto_depIdxs = []int32{
 	14, // 0: wakebell.v1.SubscribeRequest.timeout:type_name -> google.protobuf.Duration
@@ -2107,40 +2143,42 @@ var file_messages_remote_proto_depIdxs = []int32{
 	41, // 40: wakebell.v1.Command.acquire_turn:type_name -> wakebell.v1.AcquireTurnRequest
 	42, // 41: wakebell.v1.Command.extend_turn:type_name -> wakebell.v1.ExtendTurnRequest
 	43, // 42: wakebell.v1.Command.release_turn:type_name -> wakebell.v1.ReleaseTurnRequest
-	13, // 43: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
-	18, // 44: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
-	44, // 45: wakebell.v1.Reply.schedule:type_name -> wakebell.v1.ScheduleResponse
-	45, // 46: wakebell.v1.Reply.schedule_batch:type_name -> wakebell.v1.ScheduleBatchResponse
-	46, // 47: wakebell.v1.Reply.cancel:type_name -> wakebell.v1.CancelResponse
-	47, // 48: wakebell.v1.Reply.get_timer:type_name -> wakebell.v1.GetTimerResponse
-	48, // 49: wakebell.v1.Reply.list_timers:type_name -> wakebell.v1.ListTimersResponse
-	49, // 50: wakebell.v1.Reply.reschedule:type_name -> wakebell.v1.RescheduleResponse
-	50, // 51: wakebell.v1.Reply.run_now:type_name -> wakebell.v1.RunNowResponse
-	51, // 52: wakebell.v1.Reply.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsResponse
-	1,  // 53: wakebell.v1.Reply.subscribe:type_name -> wakebell.v1.SubscribeResponse
-	3,  // 54: wakebell.v1.Reply.unsubscribe:type_name -> wakebell.v1.UnsubscribeResponse
-	4,  // 55: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
-	5,  // 56: wakebell.v1.Reply.leases_extended:type_name -> wakebell.v1.LeasesExtended
-	7,  // 57: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
-	52, // 58: wakebell.v1.Reply.put_recurring:type_name -> wakebell.v1.PutRecurringResponse
-	53, // 59: wakebell.v1.Reply.delete_recurring:type_name -> wakebell.v1.DeleteRecurringResponse
-	54, // 60: wakebell.v1.Reply.enable_recurring:type_name -> wakebell.v1.EnableRecurringResponse
-	55, // 61: wakebell.v1.Reply.run_recurring:type_name -> wakebell.v1.RunRecurringResponse
-	56, // 62: wakebell.v1.Reply.get_recurring:type_name -> wakebell.v1.GetRecurringResponse
-	57, // 63: wakebell.v1.Reply.list_recurring:type_name -> wakebell.v1.ListRecurringResponse
-	58, // 64: wakebell.v1.Reply.preview_recurring:type_name -> wakebell.v1.PreviewRecurringResponse
-	59, // 65: wakebell.v1.Reply.guard_turn:type_name -> wakebell.v1.GuardTurnResponse
-	60, // 66: wakebell.v1.Reply.publish:type_name -> wakebell.v1.PublishResponse
-	61, // 67: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
-	62, // 68: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
-	63, // 69: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
-	64, // 70: wakebell.v1.Reply.extend_turn:type_name -> wakebell.v1.ExtendTurnResponse
-	65, // 71: wakebell.v1.Reply.release_turn:type_name -> wakebell.v1.ReleaseTurnResponse
-	72, // [72:72] is the sub-list for method output_type
-	72, // [72:72] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	44, // 43: wakebell.v1.Command.keep:type_name -> wakebell.v1.KeepRequest
+	13, // 44: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
+	18, // 45: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
+	45, // 46: wakebell.v1.Reply.schedule:type_name -> wakebell.v1.ScheduleResponse
+	46, // 47: wakebell.v1.Reply.schedule_batch:type_name -> wakebell.v1.ScheduleBatchResponse
+	47, // 48: wakebell.v1.Reply.cancel:type_name -> wakebell.v1.CancelResponse
+	48, // 49: wakebell.v1.Reply.get_timer:type_name -> wakebell.v1.GetTimerResponse
+	49, // 50: wakebell.v1.Reply.list_timers:type_name -> wakebell.v1.ListTimersResponse
+	50, // 51: wakebell.v1.Reply.reschedule:type_name -> wakebell.v1.RescheduleResponse
+	51, // 52: wakebell.v1.Reply.run_now:type_name -> wakebell.v1.RunNowResponse
+	52, // 53: wakebell.v1.Reply.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsResponse
+	1,  // 54: wakebell.v1.Reply.subscribe:type_name -> wakebell.v1.SubscribeResponse
+	3,  // 55: wakebell.v1.Reply.unsubscribe:type_name -> wakebell.v1.UnsubscribeResponse
+	4,  // 56: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
+	5,  // 57: wakebell.v1.Reply.leases_extended:type_name -> wakebell.v1.LeasesExtended
+	7,  // 58: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
+	53, // 59: wakebell.v1.Reply.put_recurring:type_name -> wakebell.v1.PutRecurringResponse
+	54, // 60: wakebell.v1.Reply.delete_recurring:type_name -> wakebell.v1.DeleteRecurringResponse
+	55, // 61: wakebell.v1.Reply.enable_recurring:type_name -> wakebell.v1.EnableRecurringResponse
+	56, // 62: wakebell.v1.Reply.run_recurring:type_name -> wakebell.v1.RunRecurringResponse
+	57, // 63: wakebell.v1.Reply.get_recurring:type_name -> wakebell.v1.GetRecurringResponse
+	58, // 64: wakebell.v1.Reply.list_recurring:type_name -> wakebell.v1.ListRecurringResponse
+	59, // 65: wakebell.v1.Reply.preview_recurring:type_name -> wakebell.v1.PreviewRecurringResponse
+	60, // 66: wakebell.v1.Reply.guard_turn:type_name -> wakebell.v1.GuardTurnResponse
+	61, // 67: wakebell.v1.Reply.publish:type_name -> wakebell.v1.PublishResponse
+	62, // 68: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
+	63, // 69: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
+	64, // 70: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
+	65, // 71: wakebell.v1.Reply.extend_turn:type_name -> wakebell.v1.ExtendTurnResponse
+	66, // 72: wakebell.v1.Reply.release_turn:type_name -> wakebell.v1.ReleaseTurnResponse
+	67, // 73: wakebell.v1.Reply.keep:type_name -> wakebell.v1.KeepResponse
+	74, // [74:74] is the sub-list for method output_type
+	74, // [74:74] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_messages_remote_proto_init() }
@@ -2184,6 +2222,7 @@ func file_messages_remote_proto_init() {
 		(*Command_AcquireTurn)(nil),
 		(*Command_ExtendTurn)(nil),
 		(*Command_ReleaseTurn)(nil),
+		(*Command_Keep)(nil),
 	}
 	file_messages_remote_proto_msgTypes[13].OneofWrappers = []any{
 		(*Reply_Error)(nil),
@@ -2214,6 +2253,7 @@ func file_messages_remote_proto_init() {
 		(*Reply_TurnLost)(nil),
 		(*Reply_ExtendTurn)(nil),
 		(*Reply_ReleaseTurn)(nil),
+		(*Reply_Keep)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -461,8 +461,13 @@ func (x *LeaseBatch) GetLeases() []*Lease {
 
 // Ack reports that the timer was handled.
 type Ack struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Delivery      uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Delivery uint64                 `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	// The result of the timer, of which body, content type and headers are kept; absent:
+	// it has none. A timer whose result is too large is dead-lettered.
+	Result *Content `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	// The sender has encoded the result, for instance encrypted it.
+	Encoded       bool `protobuf:"varint,3,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -504,6 +509,267 @@ func (x *Ack) GetDelivery() uint64 {
 	return 0
 }
 
+func (x *Ack) GetResult() *Content {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *Ack) GetEncoded() bool {
+	if x != nil {
+		return x.Encoded
+	}
+	return false
+}
+
+// KeepRequest stores something of a timer while its lease lasts. It is answered with
+// KeepResponse when Redis has it, or with an Error: CODE_LEASE_LOST if nothing was
+// stored because the lease has ended.
+type KeepRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Timeout *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// Of the subscription. An actor that received the Lease from a node leaves them empty.
+	Topic      string `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	Subscriber string `protobuf:"bytes,4,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
+	Id         string `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	Delivery   uint64 `protobuf:"varint,6,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*KeepRequest_Checkpoint
+	//	*KeepRequest_Progress
+	What isKeepRequest_What `protobuf_oneof:"what"`
+	// The sender has encoded the checkpoint, for instance encrypted it. A node does it
+	// otherwise, as for its own handlers.
+	Encoded       bool `protobuf:"varint,9,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepRequest) Reset() {
+	*x = KeepRequest{}
+	mi := &file_messages_wakebell_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepRequest) ProtoMessage() {}
+
+func (x *KeepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
+func (*KeepRequest) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *KeepRequest) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *KeepRequest) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *KeepRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *KeepRequest) GetSubscriber() string {
+	if x != nil {
+		return x.Subscriber
+	}
+	return ""
+}
+
+func (x *KeepRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *KeepRequest) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *KeepRequest) GetWhat() isKeepRequest_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *KeepRequest) GetCheckpoint() *Content {
+	if x != nil {
+		if x, ok := x.What.(*KeepRequest_Checkpoint); ok {
+			return x.Checkpoint
+		}
+	}
+	return nil
+}
+
+func (x *KeepRequest) GetProgress() *Progress {
+	if x != nil {
+		if x, ok := x.What.(*KeepRequest_Progress); ok {
+			return x.Progress
+		}
+	}
+	return nil
+}
+
+func (x *KeepRequest) GetEncoded() bool {
+	if x != nil {
+		return x.Encoded
+	}
+	return false
+}
+
+type isKeepRequest_What interface {
+	isKeepRequest_What()
+}
+
+type KeepRequest_Checkpoint struct {
+	// Replaces body and content type of the timer, from which a later attempt resumes.
+	// Its headers are added to those of the timer.
+	Checkpoint *Content `protobuf:"bytes,7,opt,name=checkpoint,proto3,oneof"`
+}
+
+type KeepRequest_Progress struct {
+	Progress *Progress `protobuf:"bytes,8,opt,name=progress,proto3,oneof"`
+}
+
+func (*KeepRequest_Checkpoint) isKeepRequest_What() {}
+
+func (*KeepRequest_Progress) isKeepRequest_What() {}
+
+// KeepResponse reports that it is stored.
+type KeepResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepResponse) Reset() {
+	*x = KeepResponse{}
+	mi := &file_messages_wakebell_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepResponse) ProtoMessage() {}
+
+func (x *KeepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepResponse.ProtoReflect.Descriptor instead.
+func (*KeepResponse) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *KeepResponse) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+// Progress is how far the handler of a timer is. Redis stores one a second at most, and
+// the last one.
+type Progress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0 to 1.
+	Fraction float64 `protobuf:"fixed64,1,opt,name=fraction,proto3" json:"fraction,omitempty"`
+	// More than 256 bytes are cut off.
+	Note          string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Progress) Reset() {
+	*x = Progress{}
+	mi := &file_messages_wakebell_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progress) ProtoMessage() {}
+
+func (x *Progress) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progress.ProtoReflect.Descriptor instead.
+func (*Progress) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Progress) GetFraction() float64 {
+	if x != nil {
+		return x.Fraction
+	}
+	return 0
+}
+
+func (x *Progress) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
 // Nack reports that handling the timer failed. The timer is retried.
 type Nack struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -520,7 +786,7 @@ type Nack struct {
 
 func (x *Nack) Reset() {
 	*x = Nack{}
-	mi := &file_messages_wakebell_proto_msgTypes[6]
+	mi := &file_messages_wakebell_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -532,7 +798,7 @@ func (x *Nack) String() string {
 func (*Nack) ProtoMessage() {}
 
 func (x *Nack) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[6]
+	mi := &file_messages_wakebell_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -545,7 +811,7 @@ func (x *Nack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nack.ProtoReflect.Descriptor instead.
 func (*Nack) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{6}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Nack) GetDelivery() uint64 {
@@ -587,7 +853,7 @@ type Reject struct {
 
 func (x *Reject) Reset() {
 	*x = Reject{}
-	mi := &file_messages_wakebell_proto_msgTypes[7]
+	mi := &file_messages_wakebell_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +865,7 @@ func (x *Reject) String() string {
 func (*Reject) ProtoMessage() {}
 
 func (x *Reject) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[7]
+	mi := &file_messages_wakebell_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +878,7 @@ func (x *Reject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reject.ProtoReflect.Descriptor instead.
 func (*Reject) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{7}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Reject) GetDelivery() uint64 {
@@ -639,7 +905,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_messages_wakebell_proto_msgTypes[8]
+	mi := &file_messages_wakebell_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +917,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[8]
+	mi := &file_messages_wakebell_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +930,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{8}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Release) GetDelivery() uint64 {
@@ -686,7 +952,7 @@ type LeaseEnded struct {
 
 func (x *LeaseEnded) Reset() {
 	*x = LeaseEnded{}
-	mi := &file_messages_wakebell_proto_msgTypes[9]
+	mi := &file_messages_wakebell_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +964,7 @@ func (x *LeaseEnded) String() string {
 func (*LeaseEnded) ProtoMessage() {}
 
 func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[9]
+	mi := &file_messages_wakebell_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +977,7 @@ func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseEnded.ProtoReflect.Descriptor instead.
 func (*LeaseEnded) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{9}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaseEnded) GetId() string {
@@ -745,7 +1011,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_messages_wakebell_proto_msgTypes[10]
+	mi := &file_messages_wakebell_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +1023,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[10]
+	mi := &file_messages_wakebell_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +1036,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{10}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Extend) GetDelivery() uint64 {
@@ -784,7 +1050,7 @@ var File_messages_wakebell_proto protoreflect.FileDescriptor
 
 const file_messages_wakebell_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/wakebell.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"<\n" +
+	"\x17messages/wakebell.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16messages/gateway.proto\"<\n" +
 	"\x05Drain\x123\n" +
 	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"<\n" +
 	"\aDrained\x121\n" +
@@ -824,9 +1090,31 @@ const file_messages_wakebell_proto_rawDesc = "" +
 	"LeaseBatch\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12*\n" +
-	"\x06leases\x18\x03 \x03(\v2\x12.wakebell.v1.LeaseR\x06leases\"!\n" +
+	"\x06leases\x18\x03 \x03(\v2\x12.wakebell.v1.LeaseR\x06leases\"i\n" +
 	"\x03Ack\x12\x1a\n" +
-	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\"\x83\x01\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12,\n" +
+	"\x06result\x18\x02 \x01(\v2\x14.wakebell.v1.ContentR\x06result\x12\x18\n" +
+	"\aencoded\x18\x03 \x01(\bR\aencoded\"\xcd\x02\n" +
+	"\vKeepRequest\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
+	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
+	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x1e\n" +
+	"\n" +
+	"subscriber\x18\x04 \x01(\tR\n" +
+	"subscriber\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\tR\x02id\x12\x1a\n" +
+	"\bdelivery\x18\x06 \x01(\x04R\bdelivery\x126\n" +
+	"\n" +
+	"checkpoint\x18\a \x01(\v2\x14.wakebell.v1.ContentH\x00R\n" +
+	"checkpoint\x123\n" +
+	"\bprogress\x18\b \x01(\v2\x15.wakebell.v1.ProgressH\x00R\bprogress\x12\x18\n" +
+	"\aencoded\x18\t \x01(\bR\aencodedB\x06\n" +
+	"\x04what\"(\n" +
+	"\fKeepResponse\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\":\n" +
+	"\bProgress\x12\x1a\n" +
+	"\bfraction\x18\x01 \x01(\x01R\bfraction\x12\x12\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"\x83\x01\n" +
 	"\x04Nack\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
@@ -863,7 +1151,7 @@ func file_messages_wakebell_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_wakebell_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_messages_wakebell_proto_goTypes = []any{
 	(LeaseEnd)(0),                 // 0: wakebell.v1.LeaseEnd
 	(*Drain)(nil),                 // 1: wakebell.v1.Drain
@@ -872,32 +1160,40 @@ var file_messages_wakebell_proto_goTypes = []any{
 	(*Lease)(nil),                 // 4: wakebell.v1.Lease
 	(*LeaseBatch)(nil),            // 5: wakebell.v1.LeaseBatch
 	(*Ack)(nil),                   // 6: wakebell.v1.Ack
-	(*Nack)(nil),                  // 7: wakebell.v1.Nack
-	(*Reject)(nil),                // 8: wakebell.v1.Reject
-	(*Release)(nil),               // 9: wakebell.v1.Release
-	(*LeaseEnded)(nil),            // 10: wakebell.v1.LeaseEnded
-	(*Extend)(nil),                // 11: wakebell.v1.Extend
-	nil,                           // 12: wakebell.v1.Lease.HeadersEntry
-	nil,                           // 13: wakebell.v1.Lease.TraceEntry
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*KeepRequest)(nil),           // 7: wakebell.v1.KeepRequest
+	(*KeepResponse)(nil),          // 8: wakebell.v1.KeepResponse
+	(*Progress)(nil),              // 9: wakebell.v1.Progress
+	(*Nack)(nil),                  // 10: wakebell.v1.Nack
+	(*Reject)(nil),                // 11: wakebell.v1.Reject
+	(*Release)(nil),               // 12: wakebell.v1.Release
+	(*LeaseEnded)(nil),            // 13: wakebell.v1.LeaseEnded
+	(*Extend)(nil),                // 14: wakebell.v1.Extend
+	nil,                           // 15: wakebell.v1.Lease.HeadersEntry
+	nil,                           // 16: wakebell.v1.Lease.TraceEntry
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*Content)(nil),               // 19: wakebell.v1.Content
 }
 var file_messages_wakebell_proto_depIdxs = []int32{
-	14, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	17, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
 	3,  // 1: wakebell.v1.Drained.topics:type_name -> wakebell.v1.TopicDrained
-	12, // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
-	15, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
-	15, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
-	14, // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	13, // 6: wakebell.v1.Lease.trace:type_name -> wakebell.v1.Lease.TraceEntry
+	15, // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
+	18, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
+	18, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
+	17, // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	16, // 6: wakebell.v1.Lease.trace:type_name -> wakebell.v1.Lease.TraceEntry
 	4,  // 7: wakebell.v1.LeaseBatch.leases:type_name -> wakebell.v1.Lease
-	14, // 8: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
-	0,  // 9: wakebell.v1.LeaseEnded.reason:type_name -> wakebell.v1.LeaseEnd
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	19, // 8: wakebell.v1.Ack.result:type_name -> wakebell.v1.Content
+	17, // 9: wakebell.v1.KeepRequest.timeout:type_name -> google.protobuf.Duration
+	19, // 10: wakebell.v1.KeepRequest.checkpoint:type_name -> wakebell.v1.Content
+	9,  // 11: wakebell.v1.KeepRequest.progress:type_name -> wakebell.v1.Progress
+	17, // 12: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
+	0,  // 13: wakebell.v1.LeaseEnded.reason:type_name -> wakebell.v1.LeaseEnd
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_messages_wakebell_proto_init() }
@@ -905,13 +1201,18 @@ func file_messages_wakebell_proto_init() {
 	if File_messages_wakebell_proto != nil {
 		return
 	}
+	file_messages_gateway_proto_init()
+	file_messages_wakebell_proto_msgTypes[6].OneofWrappers = []any{
+		(*KeepRequest_Checkpoint)(nil),
+		(*KeepRequest_Progress)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_wakebell_proto_rawDesc), len(file_messages_wakebell_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

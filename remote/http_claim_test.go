@@ -48,9 +48,9 @@ func TestLeasesOverHTTP(t *testing.T) {
 	require.InDelta(t, 1, got[0]["attempt"], 0)
 	token := got[0]["token"].(string)
 	require.NotEmpty(t, verdict(token, "extend", "").ok(t)["ttl"])
-	do(t, n.request(t, "POST", leases+"/"+token+":ack", malloryToken, "")).problem(t, http.StatusConflict, "conflict")
+	do(t, n.request(t, "POST", leases+"/"+token+":ack", malloryToken, "")).problem(t, http.StatusConflict, "lease_lost")
 	require.Equal(t, http.StatusAccepted, verdict(token, "ack", "").status)
-	verdict(token, "ack", "").problem(t, http.StatusConflict, "conflict")
+	verdict(token, "ack", "").problem(t, http.StatusConflict, "lease_lost")
 	n.settled(t)
 
 	n.scheduleOverHTTP(t, "b", "c", "d")
@@ -119,7 +119,7 @@ func TestLeaseOverHTTPExpires(t *testing.T) {
 	second := n.claim(t, leases, `{"wait":"1m"}`)
 	require.Len(t, second, 1)
 	require.Equal(t, "2", jsonOf(t, second[0]["attempt"]))
-	n.http(t, "POST", leases+"/"+first[0]["token"].(string)+":ack", "").problem(t, http.StatusConflict, "conflict")
+	n.http(t, "POST", leases+"/"+first[0]["token"].(string)+":ack", "").problem(t, http.StatusConflict, "lease_lost")
 	n.http(t, "POST", leases+"/"+second[0]["token"].(string)+":ack", "").ok(t)
 }
 

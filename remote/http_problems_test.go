@@ -94,7 +94,7 @@ func TestBadInputIsAProblem(t *testing.T) {
 		"many leases":            {"POST", topic + "/leases:claim", `{"max":1001}`, 400, "invalid", "max", nil},
 		"short wait":             {"POST", topic + "/leases:claim", `{"wait":"1ms"}`, 400, "invalid", "wait", nil},
 		"no token of a lease":    {"POST", topic + "/leases/abc:ack", "", 400, "invalid", "token", nil},
-		"unknown lease":          {"POST", topic + "/leases/" + strings.Repeat("A", 32) + ":ack", "", 409, "conflict", "", nil},
+		"unknown lease":          {"POST", topic + "/leases/" + strings.Repeat("A", 32) + ":ack", "", 409, "lease_lost", "", nil},
 		"negative delay":         {"POST", topic + "/leases/" + strings.Repeat("A", 32) + ":nack", `{"delay":"-1s"}`, 400, "invalid", "delay", nil},
 		"short snooze":           {"POST", topic + "/leases/" + strings.Repeat("A", 32) + ":nack", `{"snooze":true}`, 400, "invalid", "delay", nil},
 		"another site":           {"POST", timers, `{}`, 403, "forbidden", "", []string{"Sec-Fetch-Site", "cross-site"}},

@@ -73,8 +73,12 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	if err == nil {
 		err = usercode.Checked(t.run(ctx, l))
 	}
-	if t.forget(l.GetDelivery()) {
-		t.addVerdict(verdictOf(l, err))
+	if r := t.forget(l.GetDelivery()); r != nil {
+		v := verdictOf(l, err)
+		if acked, ok := v.GetKind().(*messages.Verdict_Ack); ok && r.ack != nil {
+			acked.Ack = r.ack
+		}
+		t.addVerdict(v)
 	}
 }
 
@@ -87,12 +91,13 @@ func (t *subscriber) crash(delivery uint64) {
 	}
 }
 
-func (t *subscriber) forget(delivery uint64) bool {
+// forget returns the lease of a handler that has returned; nil: it was lost.
+func (t *subscriber) forget(delivery uint64) *runningLease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ours := t.running[delivery]
+	r := t.running[delivery]
 	delete(t.running, delivery)
-	return ours
+	return r
 }
 
 func verdictOf(l *messages.Lease, err error) *messages.Verdict {

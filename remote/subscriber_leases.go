@@ -29,6 +29,7 @@ type runningLease struct {
 	extend time.Time // when to request the next extension
 	until  time.Time // when it expires, as confirmed by the node
 	cancel func(error)
+	ack    *messages.Ack // with its result; nil: it has none
 }
 
 // goodUntil sets the end of a lease and the time of its next extension.

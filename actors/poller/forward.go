@@ -27,17 +27,28 @@ type Target struct {
 // answer.
 var ErrTargetGone = errors.New("the actor with the lease failed or ended")
 
+// Keep carries out a KeepRequest of a target, and returns the response or an Error. It waits
+// for Redis.
+type Keep func(*messages.KeepRequest) messages.Answer
+
+// NotHeld is the answer to a KeepRequest about a lease that its sender does not hold.
+func NotHeld(m *messages.KeepRequest) *messages.Error {
+	fault := messages.Failure(messages.Code_CODE_LEASE_LOST, ErrLeaseLost.Error())
+	fault.Request = m.GetRequest()
+	return fault
+}
+
 // Forward sends the delivery to the topic's target and waits for its answer:
 // *messages.Ack, Nack or Reject. Errors: ErrTargetGone, or the cause of ctx,
 // which ends with the lease. The lease is extended only at the target's request.
-func (d *Delivery) Forward(ctx context.Context, m *messages.Lease) (answer any, err error) {
+func (d *Delivery) Forward(ctx context.Context, m *messages.Lease, keep Keep) (answer any, err error) {
 	m.Delivery = newDeliveryNumber()
 	w := d.lease.worker.Load()
 	if w.sink != nil {
-		return d.forwardToSink(ctx, w.sink, m)
+		return d.forwardToSink(ctx, w.sink, m, keep)
 	}
 	answers := make(chan any, 1) // capacity 1; only the first answer counts
-	w.toHandler(forwarding{lease: d.lease, message: m, answers: answers})
+	w.toHandler(forwarding{lease: d.lease, message: m, keep: keep, answers: answers})
 	select {
 	case answer = <-answers:
 		if gone, ok := answer.(error); ok {
@@ -61,6 +72,7 @@ type leaseEnded struct {
 type forwarding struct {
 	lease   *lease
 	message *messages.Lease
+	keep    Keep
 	answers chan<- any // has room for one; only the first counts
 }
 
@@ -152,6 +164,24 @@ func (h *handler) extend(delivery uint64) {
 	}
 }
 
+// keep carries out a KeepRequest of the target beside the mailbox.
+func (h *handler) keep(c actor.Context, m *messages.KeepRequest) {
+	keep := h.batch.keepOf(m.GetDelivery())
+	if h.awaited != nil && h.awaited.message.GetDelivery() == m.GetDelivery() {
+		keep = h.awaited.keep
+	}
+	if keep == nil {
+		c.Respond(NotHeld(m))
+		return
+	}
+	root, to := c.ActorSystem().Root, c.Sender()
+	go func() { // it ends with the lease
+		if answer := keep(m); to != nil {
+			root.Send(to, answer)
+		}
+	}()
+}
+
 // extend requests more time for a forwarded lease.
 func (l *lease) extend() { l.queue.toPoller(extendNow{lease: l, answer: make(chan error, 1)}) }
 
@@ -195,6 +225,7 @@ type LeaseSink interface {
 // ForwardedLease is a lease that a LeaseSink holds.
 type ForwardedLease struct {
 	*messages.Lease
+	Keep    Keep
 	answers chan any // has room for one
 	lease   *lease
 	sink    LeaseSink
@@ -217,8 +248,8 @@ func (h *ForwardedLease) Answer(answer any) {
 func (h *ForwardedLease) Extend() { h.lease.queue.toPoller(extendNow{lease: h.lease, forwarded: h}) }
 
 // forwardToSink passes the delivery to a LeaseSink and waits for its answer.
-func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.Lease) (answer any, err error) {
-	h := &ForwardedLease{Lease: m, answers: make(chan any, 1), lease: d.lease, sink: to}
+func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.Lease, keep Keep) (answer any, err error) {
+	h := &ForwardedLease{Lease: m, Keep: keep, answers: make(chan any, 1), lease: d.lease, sink: to}
 	to.Take(h)
 	select {
 	case answer = <-h.answers:

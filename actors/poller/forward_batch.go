@@ -16,11 +16,11 @@ var errReplaced = errors.New("the worker was abandoned")
 // ForwardBatch sends deliveries of one batch to the topic's target, which is an actor,
 // and waits for the answer to each: an answer as of Delivery.Forward, or its error.
 // The leases of m are in the order of the deliveries. They are extended only at the
-// target's request.
-func ForwardBatch(batch []*Delivery, m *messages.LeaseBatch) (answers []any) {
+// target's request. keeps are those of the deliveries.
+func ForwardBatch(batch []*Delivery, m *messages.LeaseBatch, keeps []Keep) (answers []any) {
 	w := batch[0].lease.worker.Load()
 	f := &batchForwarding{
-		message: m, leases: make([]*lease, len(batch)), index: make(map[uint64]int, len(batch)),
+		message: m, keeps: keeps, leases: make([]*lease, len(batch)), index: make(map[uint64]int, len(batch)),
 		answers: make([]any, len(batch)), left: len(batch), done: make(chan struct{}),
 	}
 	m.Delivery = newDeliveryNumber()
@@ -56,6 +56,7 @@ func ForwardBatch(batch []*Delivery, m *messages.LeaseBatch) (answers []any) {
 type batchForwarding struct {
 	message *messages.LeaseBatch
 	leases  []*lease
+	keeps   []Keep
 	index   map[uint64]int // by delivery, of the leases without an answer
 	answers []any
 	left    int
@@ -124,6 +125,17 @@ func (f *batchForwarding) unanswered(delivery uint64) *messages.Lease {
 	}
 	if i, found := f.index[delivery]; found {
 		return f.message.GetLeases()[i]
+	}
+	return nil
+}
+
+// keepOf returns the Keep of a lease without an answer; nil if it has one.
+func (f *batchForwarding) keepOf(delivery uint64) Keep {
+	if f == nil {
+		return nil
+	}
+	if i, found := f.index[delivery]; found {
+		return f.keeps[i]
 	}
 	return nil
 }

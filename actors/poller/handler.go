@@ -92,6 +92,8 @@ func (h *handler) Receive(c actor.Context) {
 		h.leaseEnded(c, m)
 	case *messages.Extend:
 		h.extend(m.GetDelivery())
+	case *messages.KeepRequest:
+		h.keep(c, m)
 	case *actor.Terminated:
 		h.terminated(c, m.Who)
 	case targetGone:

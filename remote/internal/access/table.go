@@ -52,6 +52,7 @@ var Needs = tableOf(
 	// These do not distinguish topics from queues. They only act on existing subscriptions.
 	rule(func(m *messages.UnsubscribeRequest) []need { return subscribed(m.GetTopic()) }),
 	rule(func(m *messages.Verdicts) []need { return subscribed(m.GetTopic()) }),
+	rule(func(m *messages.KeepRequest) []need { return subscribed(m.GetTopic()) }),
 
 	onName[*messages.PublishRequest](rights.KindQueue, rights.ActionSchedule),
 

@@ -9,6 +9,7 @@
 package httpapi
 
 import (
+	messages "github.com/wakebell/wakebell/messages"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -355,9 +356,12 @@ func (x *ClaimedLease) GetTrace() map[string]string {
 
 // AckRequest reports that the timer was handled.
 type AckRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Token string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// The result of the timer, of which body, content type and headers are kept, at most
+	// 4 KiB; absent: it has none. A timer whose result is too large becomes a dead letter.
+	Result        *messages.Content `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +408,13 @@ func (x *AckRequest) GetToken() string {
 		return x.Token
 	}
 	return ""
+}
+
+func (x *AckRequest) GetResult() *messages.Content {
+	if x != nil {
+		return x.Result
+	}
+	return nil
 }
 
 // NackRequest reports that handling the timer failed. The timer is retried.
@@ -600,6 +611,194 @@ func (x *ReleaseRequest) GetToken() string {
 	return ""
 }
 
+// CheckpointRequest replaces the body of a timer while its lease lasts: a later attempt
+// resumes from it.
+type CheckpointRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Topic       string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Token       string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	Body        []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	ContentType string                 `protobuf:"bytes,4,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// They are added to those of the timer.
+	Headers       map[string]string `protobuf:"bytes,5,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointRequest) Reset() {
+	*x = CheckpointRequest{}
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointRequest) ProtoMessage() {}
+
+func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
+func (*CheckpointRequest) Descriptor() ([]byte, []int) {
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CheckpointRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *CheckpointRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *CheckpointRequest) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *CheckpointRequest) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *CheckpointRequest) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+// ProgressRequest reports how far the handling of a timer is. One a second is stored at
+// most, and the last one.
+type ProgressRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Token string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// 0 to 1.
+	Fraction float64 `protobuf:"fixed64,3,opt,name=fraction,proto3" json:"fraction,omitempty"`
+	// More than 256 bytes are cut off.
+	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgressRequest) Reset() {
+	*x = ProgressRequest{}
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgressRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgressRequest) ProtoMessage() {}
+
+func (x *ProgressRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgressRequest.ProtoReflect.Descriptor instead.
+func (*ProgressRequest) Descriptor() ([]byte, []int) {
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ProgressRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ProgressRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *ProgressRequest) GetFraction() float64 {
+	if x != nil {
+		return x.Fraction
+	}
+	return 0
+}
+
+func (x *ProgressRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// KeepResponse reports that Redis has it.
+type KeepResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepResponse) Reset() {
+	*x = KeepResponse{}
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepResponse) ProtoMessage() {}
+
+func (x *KeepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepResponse.ProtoReflect.Descriptor instead.
+func (*KeepResponse) Descriptor() ([]byte, []int) {
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{10}
+}
+
 // SettleResponse reports that the node had the lease and settles it.
 type SettleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -609,7 +808,7 @@ type SettleResponse struct {
 
 func (x *SettleResponse) Reset() {
 	*x = SettleResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +820,7 @@ func (x *SettleResponse) String() string {
 func (*SettleResponse) ProtoMessage() {}
 
 func (x *SettleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[8]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +833,7 @@ func (x *SettleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
 func (*SettleResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{8}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{11}
 }
 
 // ExtendRequest extends a lease.
@@ -648,7 +847,7 @@ type ExtendRequest struct {
 
 func (x *ExtendRequest) Reset() {
 	*x = ExtendRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +859,7 @@ func (x *ExtendRequest) String() string {
 func (*ExtendRequest) ProtoMessage() {}
 
 func (x *ExtendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[9]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +872,7 @@ func (x *ExtendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendRequest.ProtoReflect.Descriptor instead.
 func (*ExtendRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{9}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExtendRequest) GetTopic() string {
@@ -701,7 +900,7 @@ type ExtendResponse struct {
 
 func (x *ExtendResponse) Reset() {
 	*x = ExtendResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +912,7 @@ func (x *ExtendResponse) String() string {
 func (*ExtendResponse) ProtoMessage() {}
 
 func (x *ExtendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[10]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +925,7 @@ func (x *ExtendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResponse.ProtoReflect.Descriptor instead.
 func (*ExtendResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{10}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExtendResponse) GetTtl() *durationpb.Duration {
@@ -750,7 +949,7 @@ type AcquireRequest struct {
 
 func (x *AcquireRequest) Reset() {
 	*x = AcquireRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -762,7 +961,7 @@ func (x *AcquireRequest) String() string {
 func (*AcquireRequest) ProtoMessage() {}
 
 func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[11]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -775,7 +974,7 @@ func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireRequest.ProtoReflect.Descriptor instead.
 func (*AcquireRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{11}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AcquireRequest) GetGate() string {
@@ -814,7 +1013,7 @@ type AcquireResponse struct {
 
 func (x *AcquireResponse) Reset() {
 	*x = AcquireResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +1025,7 @@ func (x *AcquireResponse) String() string {
 func (*AcquireResponse) ProtoMessage() {}
 
 func (x *AcquireResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[12]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +1038,7 @@ func (x *AcquireResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireResponse.ProtoReflect.Descriptor instead.
 func (*AcquireResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{12}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AcquireResponse) GetToken() string {
@@ -881,7 +1080,7 @@ type ExtendTurnRequest struct {
 
 func (x *ExtendTurnRequest) Reset() {
 	*x = ExtendTurnRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +1092,7 @@ func (x *ExtendTurnRequest) String() string {
 func (*ExtendTurnRequest) ProtoMessage() {}
 
 func (x *ExtendTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[13]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +1105,7 @@ func (x *ExtendTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendTurnRequest.ProtoReflect.Descriptor instead.
 func (*ExtendTurnRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{13}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExtendTurnRequest) GetGate() string {
@@ -934,7 +1133,7 @@ type ExtendTurnResponse struct {
 
 func (x *ExtendTurnResponse) Reset() {
 	*x = ExtendTurnResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1145,7 @@ func (x *ExtendTurnResponse) String() string {
 func (*ExtendTurnResponse) ProtoMessage() {}
 
 func (x *ExtendTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[14]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1158,7 @@ func (x *ExtendTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendTurnResponse.ProtoReflect.Descriptor instead.
 func (*ExtendTurnResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{14}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExtendTurnResponse) GetTtl() *durationpb.Duration {
@@ -980,7 +1179,7 @@ type ReleaseTurnRequest struct {
 
 func (x *ReleaseTurnRequest) Reset() {
 	*x = ReleaseTurnRequest{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1191,7 @@ func (x *ReleaseTurnRequest) String() string {
 func (*ReleaseTurnRequest) ProtoMessage() {}
 
 func (x *ReleaseTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[15]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1204,7 @@ func (x *ReleaseTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTurnRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTurnRequest) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{15}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReleaseTurnRequest) GetGate() string {
@@ -1031,7 +1230,7 @@ type ReleaseTurnResponse struct {
 
 func (x *ReleaseTurnResponse) Reset() {
 	*x = ReleaseTurnResponse{}
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[16]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1242,7 @@ func (x *ReleaseTurnResponse) String() string {
 func (*ReleaseTurnResponse) ProtoMessage() {}
 
 func (x *ReleaseTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remote_internal_httpapi_http_proto_msgTypes[16]
+	mi := &file_remote_internal_httpapi_http_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,14 +1255,14 @@ func (x *ReleaseTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTurnResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTurnResponse) Descriptor() ([]byte, []int) {
-	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{16}
+	return file_remote_internal_httpapi_http_proto_rawDescGZIP(), []int{19}
 }
 
 var File_remote_internal_httpapi_http_proto protoreflect.FileDescriptor
 
 const file_remote_internal_httpapi_http_proto_rawDesc = "" +
 	"\n" +
-	"\"remote/internal/httpapi/http.proto\x12\x10wakebell.http.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"{\n" +
+	"\"remote/internal/httpapi/http.proto\x12\x10wakebell.http.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16messages/gateway.proto\"{\n" +
 	"\fClaimRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\bR\x05queue\x12\x10\n" +
@@ -1098,11 +1297,12 @@ const file_remote_internal_httpapi_http_proto_rawDesc = "" +
 	"\n" +
 	"TraceEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"8\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
 	"\n" +
 	"AckRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\"\x9a\x01\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12,\n" +
+	"\x06result\x18\x03 \x01(\v2\x14.wakebell.v1.ContentR\x06result\"\x9a\x01\n" +
 	"\vNackRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x16\n" +
@@ -1115,7 +1315,22 @@ const file_remote_internal_httpapi_http_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"<\n" +
 	"\x0eReleaseRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\"\x10\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\"\xfe\x01\n" +
+	"\x11CheckpointRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\x12!\n" +
+	"\fcontent_type\x18\x04 \x01(\tR\vcontentType\x12J\n" +
+	"\aheaders\x18\x05 \x03(\v20.wakebell.http.v1.CheckpointRequest.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"m\n" +
+	"\x0fProgressRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x1a\n" +
+	"\bfraction\x18\x03 \x01(\x01R\bfraction\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\"\x0e\n" +
+	"\fKeepResponse\"\x10\n" +
 	"\x0eSettleResponse\";\n" +
 	"\rExtendRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
@@ -1153,7 +1368,7 @@ func file_remote_internal_httpapi_http_proto_rawDescGZIP() []byte {
 	return file_remote_internal_httpapi_http_proto_rawDescData
 }
 
-var file_remote_internal_httpapi_http_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_remote_internal_httpapi_http_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_remote_internal_httpapi_http_proto_goTypes = []any{
 	(*ClaimRequest)(nil),          // 0: wakebell.http.v1.ClaimRequest
 	(*ReportRequest)(nil),         // 1: wakebell.http.v1.ReportRequest
@@ -1163,41 +1378,48 @@ var file_remote_internal_httpapi_http_proto_goTypes = []any{
 	(*NackRequest)(nil),           // 5: wakebell.http.v1.NackRequest
 	(*RejectRequest)(nil),         // 6: wakebell.http.v1.RejectRequest
 	(*ReleaseRequest)(nil),        // 7: wakebell.http.v1.ReleaseRequest
-	(*SettleResponse)(nil),        // 8: wakebell.http.v1.SettleResponse
-	(*ExtendRequest)(nil),         // 9: wakebell.http.v1.ExtendRequest
-	(*ExtendResponse)(nil),        // 10: wakebell.http.v1.ExtendResponse
-	(*AcquireRequest)(nil),        // 11: wakebell.http.v1.AcquireRequest
-	(*AcquireResponse)(nil),       // 12: wakebell.http.v1.AcquireResponse
-	(*ExtendTurnRequest)(nil),     // 13: wakebell.http.v1.ExtendTurnRequest
-	(*ExtendTurnResponse)(nil),    // 14: wakebell.http.v1.ExtendTurnResponse
-	(*ReleaseTurnRequest)(nil),    // 15: wakebell.http.v1.ReleaseTurnRequest
-	(*ReleaseTurnResponse)(nil),   // 16: wakebell.http.v1.ReleaseTurnResponse
-	nil,                           // 17: wakebell.http.v1.ClaimedLease.HeadersEntry
-	nil,                           // 18: wakebell.http.v1.ClaimedLease.TraceEntry
-	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*CheckpointRequest)(nil),     // 8: wakebell.http.v1.CheckpointRequest
+	(*ProgressRequest)(nil),       // 9: wakebell.http.v1.ProgressRequest
+	(*KeepResponse)(nil),          // 10: wakebell.http.v1.KeepResponse
+	(*SettleResponse)(nil),        // 11: wakebell.http.v1.SettleResponse
+	(*ExtendRequest)(nil),         // 12: wakebell.http.v1.ExtendRequest
+	(*ExtendResponse)(nil),        // 13: wakebell.http.v1.ExtendResponse
+	(*AcquireRequest)(nil),        // 14: wakebell.http.v1.AcquireRequest
+	(*AcquireResponse)(nil),       // 15: wakebell.http.v1.AcquireResponse
+	(*ExtendTurnRequest)(nil),     // 16: wakebell.http.v1.ExtendTurnRequest
+	(*ExtendTurnResponse)(nil),    // 17: wakebell.http.v1.ExtendTurnResponse
+	(*ReleaseTurnRequest)(nil),    // 18: wakebell.http.v1.ReleaseTurnRequest
+	(*ReleaseTurnResponse)(nil),   // 19: wakebell.http.v1.ReleaseTurnResponse
+	nil,                           // 20: wakebell.http.v1.ClaimedLease.HeadersEntry
+	nil,                           // 21: wakebell.http.v1.ClaimedLease.TraceEntry
+	nil,                           // 22: wakebell.http.v1.CheckpointRequest.HeadersEntry
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*messages.Content)(nil),      // 25: wakebell.v1.Content
 }
 var file_remote_internal_httpapi_http_proto_depIdxs = []int32{
-	19, // 0: wakebell.http.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
-	19, // 1: wakebell.http.v1.ReportRequest.wait:type_name -> google.protobuf.Duration
+	23, // 0: wakebell.http.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
+	23, // 1: wakebell.http.v1.ReportRequest.wait:type_name -> google.protobuf.Duration
 	3,  // 2: wakebell.http.v1.ClaimResponse.leases:type_name -> wakebell.http.v1.ClaimedLease
-	17, // 3: wakebell.http.v1.ClaimedLease.headers:type_name -> wakebell.http.v1.ClaimedLease.HeadersEntry
-	20, // 4: wakebell.http.v1.ClaimedLease.activation:type_name -> google.protobuf.Timestamp
-	20, // 5: wakebell.http.v1.ClaimedLease.delivered:type_name -> google.protobuf.Timestamp
-	19, // 6: wakebell.http.v1.ClaimedLease.ttl:type_name -> google.protobuf.Duration
-	18, // 7: wakebell.http.v1.ClaimedLease.trace:type_name -> wakebell.http.v1.ClaimedLease.TraceEntry
-	19, // 8: wakebell.http.v1.NackRequest.delay:type_name -> google.protobuf.Duration
-	19, // 9: wakebell.http.v1.ExtendResponse.ttl:type_name -> google.protobuf.Duration
-	19, // 10: wakebell.http.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
-	19, // 11: wakebell.http.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
-	19, // 12: wakebell.http.v1.AcquireResponse.ttl:type_name -> google.protobuf.Duration
-	19, // 13: wakebell.http.v1.AcquireResponse.waited:type_name -> google.protobuf.Duration
-	19, // 14: wakebell.http.v1.ExtendTurnResponse.ttl:type_name -> google.protobuf.Duration
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	20, // 3: wakebell.http.v1.ClaimedLease.headers:type_name -> wakebell.http.v1.ClaimedLease.HeadersEntry
+	24, // 4: wakebell.http.v1.ClaimedLease.activation:type_name -> google.protobuf.Timestamp
+	24, // 5: wakebell.http.v1.ClaimedLease.delivered:type_name -> google.protobuf.Timestamp
+	23, // 6: wakebell.http.v1.ClaimedLease.ttl:type_name -> google.protobuf.Duration
+	21, // 7: wakebell.http.v1.ClaimedLease.trace:type_name -> wakebell.http.v1.ClaimedLease.TraceEntry
+	25, // 8: wakebell.http.v1.AckRequest.result:type_name -> wakebell.v1.Content
+	23, // 9: wakebell.http.v1.NackRequest.delay:type_name -> google.protobuf.Duration
+	22, // 10: wakebell.http.v1.CheckpointRequest.headers:type_name -> wakebell.http.v1.CheckpointRequest.HeadersEntry
+	23, // 11: wakebell.http.v1.ExtendResponse.ttl:type_name -> google.protobuf.Duration
+	23, // 12: wakebell.http.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
+	23, // 13: wakebell.http.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
+	23, // 14: wakebell.http.v1.AcquireResponse.ttl:type_name -> google.protobuf.Duration
+	23, // 15: wakebell.http.v1.AcquireResponse.waited:type_name -> google.protobuf.Duration
+	23, // 16: wakebell.http.v1.ExtendTurnResponse.ttl:type_name -> google.protobuf.Duration
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_remote_internal_httpapi_http_proto_init() }
@@ -1211,7 +1433,7 @@ func file_remote_internal_httpapi_http_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remote_internal_httpapi_http_proto_rawDesc), len(file_remote_internal_httpapi_http_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

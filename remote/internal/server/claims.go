@@ -195,7 +195,7 @@ func parseLeaseToken(text string) (t leaseToken, ok bool) {
 }
 
 // ErrLeaseLost is the answer about a lease that the caller does not have.
-var ErrLeaseLost = wire.StatusOf(messages.Failure(messages.Code_CODE_CONFLICT, "the lease has expired, was settled before, or is another node's"))
+var ErrLeaseLost = wire.StatusOf(messages.Failure(messages.Code_CODE_LEASE_LOST, "the lease has expired, was settled before, or is another node's"))
 
 // ofLease is a request about a lease.
 type ofLease interface {
@@ -254,4 +254,31 @@ func (c *httpCall) verdict(ctx context.Context, m ofLease, verdict proto.Message
 		return done, ErrLeaseLost
 	}
 	return done, nil
+}
+
+// keep stores something of the timer of a lease, and waits until Redis has it.
+func (c *httpCall) keep(ctx context.Context, m ofLease, request *messages.KeepRequest) (proto.Message, error) {
+	t, ok := parseLeaseToken(m.GetToken())
+	if !ok {
+		return nil, invalid("token: it is not a token of a lease")
+	}
+	request.Topic, request.Subscriber, request.Delivery = m.GetTopic(), t.subscriber(), t.delivery
+	if err := c.permit(request); err != nil {
+		return nil, err
+	}
+	in := c.newInbox(c.caller)
+	defer in.end(actor.TerminatedReason_Stopped)
+	if err := in.send(c.router, request); err != nil {
+		return nil, err
+	}
+	late := time.NewTimer(wire.AnswerWithin + wire.DefaultTimeout)
+	defer late.Stop()
+	answer, _ := in.receive(ctx, late.C)
+	switch a := answer.(type) {
+	case *messages.KeepResponse:
+		return &httpapi.KeepResponse{}, nil
+	case *messages.Error:
+		return nil, wire.StatusOf(a)
+	}
+	return nil, wire.StatusOf(messages.Failure(messages.Code_CODE_UNAVAILABLE, "the outcome is not known yet"))
 }

@@ -106,13 +106,21 @@ func (s *Server) doHTTP(ctx context.Context, request proto.Message) (proto.Messa
 	case *httpapi.ReportRequest:
 		return c.report(ctx, m)
 	case *httpapi.AckRequest:
-		return c.settle(ctx, m, &messages.Ack{})
+		return c.settle(ctx, m, &messages.Ack{Result: m.GetResult()})
 	case *httpapi.NackRequest:
 		return c.settle(ctx, m, &messages.Nack{Reason: m.GetReason(), Delay: m.GetDelay(), Snooze: m.GetSnooze()})
 	case *httpapi.RejectRequest:
 		return c.settle(ctx, m, &messages.Reject{Reason: m.GetReason()})
 	case *httpapi.ReleaseRequest:
 		return c.settle(ctx, m, &messages.Release{})
+	case *httpapi.CheckpointRequest:
+		return c.keep(ctx, m, &messages.KeepRequest{What: &messages.KeepRequest_Checkpoint{Checkpoint: &messages.Content{
+			Body: m.GetBody(), ContentType: m.GetContentType(), Headers: m.GetHeaders(),
+		}}})
+	case *httpapi.ProgressRequest:
+		return c.keep(ctx, m, &messages.KeepRequest{What: &messages.KeepRequest_Progress{Progress: &messages.Progress{
+			Fraction: m.GetFraction(), Note: m.GetNote(),
+		}}})
 	case *httpapi.ExtendRequest:
 		return c.extendLease(ctx, m)
 	case *httpapi.AcquireRequest:

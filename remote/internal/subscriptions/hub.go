@@ -80,6 +80,7 @@ type held struct {
 	since time.Time
 	until time.Time // the lease has expired by then, even without a notification
 	gone  bool
+	keeps bool // a KeepRequest is carried out
 
 	counted bool // it is charged to waitingMemory
 
@@ -145,6 +146,10 @@ func (h *hub) Receive(c actor.Context) {
 		c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})
 	case *messages.Verdicts:
 		h.verdicts(m, owner, c.Sender())
+	case *messages.KeepRequest:
+		h.keep(c, m, owner)
+	case kept:
+		h.kept(m)
 	case arrived:
 		h.arrived()
 	case flush:

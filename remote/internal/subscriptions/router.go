@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/limits"
 	"github.com/wakebell/wakebell/remote/internal/peer"
@@ -62,6 +63,8 @@ func (r *router) Receive(c actor.Context) {
 		}
 	case *messages.UnsubscribeRequest:
 		r.forward(c, m.GetTopic(), &messages.UnsubscribeResponse{Request: m.GetRequest()})
+	case *messages.KeepRequest:
+		r.forward(c, m.GetTopic(), poller.NotHeld(m))
 	case *messages.Verdicts:
 		if open := r.topic[m.GetTopic()]; open != nil {
 			c.Forward(open.hub)

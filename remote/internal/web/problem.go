@@ -48,6 +48,7 @@ var kinds = map[string]kind{
 	"draining":        {http.StatusServiceUnavailable, "The node is stopping, or has not started. Nothing was done.", 1},
 	"internal":        {http.StatusInternalServerError, "The node failed. The outcome is unknown.", 0},
 	"conflict":        {http.StatusConflict, "It is held by another owner, or was ended before.", 0},
+	"lease_lost":      {http.StatusConflict, "The lease has ended. Nothing was done.", 0},
 	"no_schedule":     {http.StatusNotFound, "The recurring schedule does not exist.", 0},
 	"gate_held":       {http.StatusConflict, "The gate is held.", 0},
 	"turn_lost":       {http.StatusConflict, "The turn does not exist, or is lost.", 0},

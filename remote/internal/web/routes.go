@@ -28,6 +28,7 @@ type route struct {
 const (
 	timersPath    = "/v1/topics/{topic}/timers"
 	timerPath     = timersPath + "/{id}"
+	leasesPath    = "/v1/topics/{topic}/leases"
 	schedulesPath = "/v1/schedules"
 	schedulePath  = schedulesPath + "/{name}"
 	turnsPath     = "/v1/gates/{gate}/turns"
@@ -59,7 +60,10 @@ var routes = tableOf(append([]route{
 	{method: http.MethodPost, pattern: turnsPath + "/{token}:extend", summary: "Extend a turn by its ttl", in: &httpapi.ExtendTurnRequest{}, out: &httpapi.ExtendTurnResponse{}},
 	{method: http.MethodPost, pattern: turnsPath + "/{token}:release", summary: "Give a turn back", in: &httpapi.ReleaseTurnRequest{}, out: &httpapi.ReleaseTurnResponse{}},
 	{method: http.MethodPost, pattern: "/v1/gates/{gate}:guard", summary: "Ask whether a fencing token may write a resource", in: &messages.GuardTurnRequest{}, out: &messages.GuardTurnResponse{}},
-}, append(leaseRoutes("/v1/topics/{topic}/leases", "timers of a topic", nil),
+}, append(append(leaseRoutes(leasesPath, "timers of a topic", nil), []route{
+	{method: http.MethodPost, pattern: leasesPath + "/{token}:checkpoint", summary: "Replace the body of a timer, from which a later attempt resumes", in: &httpapi.CheckpointRequest{}, out: &httpapi.KeepResponse{}},
+	{method: http.MethodPost, pattern: leasesPath + "/{token}:progress", summary: "Report how far the handling of a timer is", in: &httpapi.ProgressRequest{}, out: &httpapi.KeepResponse{}},
+}...),
 	leaseRoutes("/v1/queues/{topic}/leases", "messages of a queue", ofQueue)...)...))
 
 // leaseRoutes are the routes of a consumer without a callback.

@@ -19,6 +19,7 @@ func StatusOf(e *messages.Error) error {
 		messages.Code_CODE_OVERLOADED:  codes.ResourceExhausted,
 		messages.Code_CODE_DRAINING:    codes.Unavailable,
 		messages.Code_CODE_CONFLICT:    codes.AlreadyExists,
+		messages.Code_CODE_LEASE_LOST:  codes.Aborted,
 
 		messages.Code_CODE_NO_SCHEDULE:     codes.NotFound,
 		messages.Code_CODE_GATE_HELD:       codes.FailedPrecondition,

@@ -22,12 +22,12 @@ var (
 		&messages.GetRecurringRequest{}, &messages.ListRecurringRequest{}, &messages.PreviewRecurringRequest{},
 		&messages.PublishRequest{}, &messages.GuardTurnRequest{},
 	)
-	Subscribing = names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{}, &messages.Verdicts{})
+	Subscribing = names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{}, &messages.Verdicts{}, &messages.KeepRequest{})
 	Turning     = names(&messages.AcquireTurnRequest{}, &messages.ExtendTurnRequest{}, &messages.ReleaseTurnRequest{})
 	answers     = names(
 		&messages.Error{}, &messages.ScheduleResponse{}, &messages.ScheduleBatchResponse{}, &messages.CancelResponse{},
 		&messages.GetTimerResponse{}, &messages.ListTimersResponse{}, &messages.RescheduleResponse{}, &messages.RunNowResponse{},
-		&messages.GetTopicStatsResponse{}, &messages.SubscribeResponse{}, &messages.UnsubscribeResponse{},
+		&messages.GetTopicStatsResponse{}, &messages.SubscribeResponse{}, &messages.UnsubscribeResponse{}, &messages.KeepResponse{},
 		&messages.PutRecurringResponse{}, &messages.DeleteRecurringResponse{}, &messages.EnableRecurringResponse{},
 		&messages.RunRecurringResponse{}, &messages.GetRecurringResponse{}, &messages.ListRecurringResponse{},
 		&messages.PreviewRecurringResponse{}, &messages.PublishResponse{}, &messages.GuardTurnResponse{},
@@ -63,7 +63,7 @@ var (
 )
 
 // IsAnswered are the names of the requests that get a response.
-var IsAnswered = SetOf(slices.Concat(Requests, Turning, Reminding, names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{})))
+var IsAnswered = SetOf(slices.Concat(Requests, Turning, Reminding, names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{}, &messages.KeepRequest{})))
 
 // IsAnswer are the names of all responses.
 var IsAnswer = SetOf(slices.Concat(answers, reminders, []string{undelivered}))

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
@@ -73,10 +74,14 @@ const answerLimit = requestTimeout + wire.AnswerWithin
 var errUnanswered = fmt.Errorf("no answer within %v", answerLimit)
 
 // Ask sends a question once and waits for its answer. Errors: errBroken, that of
-// ctx, those of wait, or errUnanswered if ctx has no deadline. An AcquireTurnRequest
+// ctx, those of wait, wakebell.ErrInvalid for a question that fits into no frame, which would
+// break the link, or errUnanswered if ctx has no deadline. An AcquireTurnRequest
 // may wait for long, so it takes no place among the maxFlight requests, and its
 // caller repeats it after errUnanswered.
 func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Answer, error) {
+	if size := proto.Size(asked) + wire.EnvelopeOverhead; size > s.cfg.MaxMessage {
+		return nil, argument.Invalid("request", "%d bytes, the limit is MaxMessage, %d", size, s.cfg.MaxMessage)
+	}
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}

@@ -201,7 +201,7 @@ func (d *decoder) value(f protoreflect.FieldDescriptor, empty protoreflect.Value
 			return empty, wrong(at, "want true or false")
 		}
 		return protoreflect.ValueOfBool(b), nil
-	case protoreflect.Uint32Kind, protoreflect.Uint64Kind, protoreflect.Int64Kind, protoreflect.Int32Kind:
+	case protoreflect.Uint32Kind, protoreflect.Uint64Kind, protoreflect.Int64Kind, protoreflect.Int32Kind, protoreflect.DoubleKind:
 		token, err := d.Token()
 		n, ok := token.(json.Number)
 		if err != nil || !ok {
@@ -271,6 +271,12 @@ func parsedMessage(f protoreflect.FieldDescriptor, text, at string) (v protorefl
 func number(kind protoreflect.Kind, text, at string) (v protoreflect.Value, err error) {
 	high := uint64(math.MaxUint64)
 	switch kind {
+	case protoreflect.DoubleKind:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return v, wrong(at, "want a number")
+		}
+		return protoreflect.ValueOfFloat64(f), nil
 	case protoreflect.Int64Kind:
 		high = math.MaxInt64
 	case protoreflect.Uint32Kind:

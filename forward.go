@@ -61,9 +61,10 @@ func (t Target) NotifyEnd() Target {
 // BatchSize leases. It answers each of them, or the rest of the batch at once with
 // batch.Ack() and so on. The verdicts are written when the last lease has its answer.
 //
-// An Ack may have a result, see HandleResult. A *messages.KeepRequest to the sender of the
-// lease stores a checkpoint, see Timer.Checkpoint, or progress, see Timer.Progress; it is
-// answered with a *messages.KeepResponse, or with a *messages.Error, for AnswerError.
+// lease.AckWith(result) gives the timer a result, see HandleResult. lease.Checkpoint(body, …)
+// and lease.Progress(fraction, note), as requests to the sender of the lease, do what
+// Timer.Checkpoint and Timer.Progress do: the answer is a *messages.KeepResponse, or a
+// *messages.Error, for AnswerError. A result and a checkpoint are encoded with Payloads.
 func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
 	return to.handler(newHandler(topic.name, forward, opts))
 }

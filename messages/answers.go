@@ -10,6 +10,23 @@ import (
 // Ack answers that the timer was handled.
 func (l *Lease) Ack() *Ack { return &Ack{Delivery: l.GetDelivery()} }
 
+// AckWith answers that the timer was handled, with a result of at most 4 KiB.
+func (l *Lease) AckWith(result *Content) *Ack {
+	return &Ack{Delivery: l.GetDelivery(), Result: result}
+}
+
+// Checkpoint requests that the timer gets a new body, from which a later attempt resumes. It
+// is answered with a KeepResponse or an Error.
+func (l *Lease) Checkpoint(body []byte, contentType string) *KeepRequest {
+	return &KeepRequest{Delivery: l.GetDelivery(), What: &KeepRequest_Checkpoint{Checkpoint: &Content{Body: body, ContentType: contentType}}}
+}
+
+// Progress reports how far the handler is, 0 – 1, with a note. It is answered with a
+// KeepResponse or an Error.
+func (l *Lease) Progress(fraction float64, note string) *KeepRequest {
+	return &KeepRequest{Delivery: l.GetDelivery(), What: &KeepRequest_Progress{Progress: &Progress{Fraction: fraction, Note: note}}}
+}
+
 // Nack answers that it failed; it is retried after the topic's backoff.
 func (l *Lease) Nack(err error) *Nack {
 	return &Nack{Delivery: l.GetDelivery(), Reason: text(err)}

@@ -217,3 +217,62 @@ class Subscriptions(Case):
         await self.client.subscribe(topic, handle, name="s")
         with self.assertRaisesRegex(errors.InvalidError, "already subscribed"):
             await self.client.subscribe(topic, handle, name="s")
+
+    async def test_handlers_keep_checkpoints_progress_and_results(self) -> None:
+        for threads in (False, True):
+            topic = name()
+            bodies: list[object] = []
+            refused: list[BaseException] = []
+
+            async def handle(lease: Lease) -> None:
+                bodies.append(lease.json())
+                await lease.progress(0.5, "half")
+                lease.set_result("x" * 5000)
+                if lease.attempt == 1:
+                    await lease.checkpoint({"page": 2})
+                    try:
+                        await lease.progress(2)
+                    except errors.InvalidError as error:
+                        refused.append(error)
+                    raise Retry(0)
+
+            def handle_in_thread(lease: Lease) -> None:
+                bodies.append(lease.json())
+                lease.wait_progress(0.5, "half")
+                lease.set_result("x" * 5000)
+                if lease.attempt == 1:
+                    lease.wait_checkpoint({"page": 2})
+                    try:
+                        lease.wait_progress(2)
+                    except errors.InvalidError as error:
+                        refused.append(error)
+                    raise Retry(0)
+
+            await self.client.subscribe(topic, handle_in_thread if threads else handle, name="s")
+            await self.client.schedule(topic, {"page": 1}, id="a")
+            await eventually(lambda: self.is_settled(topic))
+            self.assertEqual(bodies, [{"page": 1}, {"page": 2}])
+            self.assertEqual(len(refused), 1)
+            self.assertEqual((await self.client.stats(topic)).dead, 1, "its result is too large")
+
+    async def test_nothing_is_kept_of_a_lost_lease(self) -> None:
+        topic = name()
+        began: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+
+        async def handle(lease: Lease) -> None:
+            began.set_result(lease)
+            await asyncio.sleep(PATIENCE)
+
+        await self.client.subscribe(topic, handle, name="s")
+        await self.client.schedule(topic, "x", id="a")
+        lease = await began
+        await self.client.cancel(topic, "a")
+        await eventually(lambda: _lost(lease))
+        with self.assertRaises(errors.LeaseLostError):
+            await lease.checkpoint("y")
+        with self.assertRaises(errors.LeaseLostError):
+            lease.set_result("y")
+
+
+async def _lost(lease: Lease) -> bool:
+    return lease.lost is not None

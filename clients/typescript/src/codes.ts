@@ -19,6 +19,7 @@ const classes = [
   errors.DeniedError,
   errors.ChannelDeniedError,
   errors.UnsupportedError,
+  errors.LeaseLostError,
   errors.GateHeldError,
   errors.TurnLostError,
   errors.GatesClosedError,

@@ -145,7 +145,9 @@ export class GateExhaustedError extends GateError {
 export class ClosedError extends WakebellError {}
 
 /** The lease of a handler ended: another subscriber may have the timer. */
-export class LeaseLostError extends WakebellError {}
+export class LeaseLostError extends WakebellError {
+  static override readonly code: string = "LEASE_LOST";
+}
 
 /** The timer of a handler was cancelled. */
 export class LeaseCancelledError extends LeaseLostError {}

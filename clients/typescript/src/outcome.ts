@@ -5,6 +5,7 @@
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Reject, Retry, Snooze } from "./errors.js";
+import type { Content } from "./pb/gateway_pb.js";
 import type { VerdictSchema } from "./pb/remote_pb.js";
 import type { Handler } from "./subscription.js";
 import type { Lease } from "./types.js";
@@ -33,9 +34,9 @@ export async function run(handler: Handler, lease: Lease): Promise<Thrown | unde
 }
 
 /** Returns the verdict for a lease. */
-export function verdictOf(thrown: Thrown | undefined, delivery: bigint): VerdictKind {
+export function verdictOf(thrown: Thrown | undefined, delivery: bigint, result?: Content): VerdictKind {
   if (thrown === undefined) {
-    return { case: "ack", value: { delivery } };
+    return { case: "ack", value: { delivery, ...(result === undefined ? {} : { result }) } };
   }
   const reason = textOf(thrown.error).slice(0, MAX_REASON);
   try {

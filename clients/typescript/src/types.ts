@@ -231,6 +231,22 @@ export interface Lease extends Content {
   trace: Record<string, string>;
   /** Aborted with a LeaseLostError when the lease is lost while the handler runs. */
   signal: AbortSignal;
+  /**
+   * Replaces the body of the timer while its handler runs: a later attempt resumes from it.
+   * Rejects with a LeaseLostError if the lease has ended: nothing was stored then. After
+   * other errors the body may have been stored.
+   */
+  checkpoint(body: Body, contentType?: string): Promise<void>;
+  /**
+   * Reports how far the handler is, 0 to 1, with a note of at most 256 bytes. The node stores
+   * one report a second, and the last one. `Client.report` returns it.
+   */
+  progress(fraction: number, note?: string): Promise<void>;
+  /**
+   * Gives the timer a result, which is stored if the handler returns. It has at most 4 KiB:
+   * the timer becomes a dead letter otherwise. `Client.wait` returns it.
+   */
+  setResult(value: Body, contentType?: string): void;
 }
 
 /** When a recurring schedule fires. */

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { InvalidError } from "./errors.js";
+import type { Keeper } from "./keep.js";
 import { ScheduleRequestSchema, type ScheduleRequest, type Timer as PbTimer, type TopicStats } from "./pb/gateway_pb.js";
 import type { QueueMessageSchema, QueueSchema } from "./pb/queues_pb.js";
 import type { RecurrenceSchema, RecurringSchema, RecurringState as PbRecurringState, RunRecurringResponse } from "./pb/recurring_pb.js";
@@ -186,11 +187,14 @@ export function stats(m: TopicStats): t.Stats {
   };
 }
 
-export function lease(m: PbLease, signal: AbortSignal): t.Lease {
+export function lease(m: PbLease, signal: AbortSignal, keeper: Keeper): t.Lease {
   return {
     topic: m.topic, id: m.id, body: m.body, contentType: m.contentType, correlationId: m.correlationId,
     replyTo: m.replyTo, headers: m.headers, ...date("activation", m.activation), ...date("delivered", m.delivered),
     attempt: m.attempt, failures: m.failures, trace: m.trace, signal,
+    checkpoint: (body, contentType) => keeper.checkpoint(body, contentType),
+    progress: (fraction, note = "") => keeper.progress(fraction, note),
+    setResult: (value, contentType) => keeper.setResult(value, contentType),
   };
 }
 

@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { errorOf } from "./codes.js";
 import * as errors from "./errors.js";
+import { Keeper } from "./keep.js";
 import { GRACE, LinkBroken, REDIAL_MAX, subscriberKey, type Link, type Listener } from "./link.js";
 import * as outcome from "./outcome.js";
 import {
@@ -26,7 +27,7 @@ class Running {
   extend = 0; // when to request the next extension
   done: Promise<void> = Promise.resolve();
 
-  constructor(readonly id: string) {}
+  constructor(readonly id: string, readonly keeper: Keeper) {}
 
   goodUntil(until: number, now: number): void {
     this.until = until;
@@ -173,10 +174,11 @@ export class Worker implements Listener {
         this.#add(lease.id, { case: "release", value: { delivery: lease.delivery } });
         continue;
       }
-      const run = new Running(lease.id);
+      const of = { topic: this.topic, subscriber: this.name, id: lease.id, delivery: lease.delivery };
+      const run = new Running(lease.id, new Keeper(this.link, of, this.queue !== undefined));
       run.goodUntil(until, now);
       this.#running.set(lease.delivery, run);
-      run.done = this.#serve(run, lease.delivery, values.lease(lease, run.abort.signal));
+      run.done = this.#serve(run, lease.delivery, values.lease(lease, run.abort.signal, run.keeper));
     }
   }
 
@@ -194,7 +196,7 @@ export class Worker implements Listener {
       this.#narrow(); // before the verdict, which makes room for another lease
     }
     const released = thrown !== undefined && aborted && !outcome.isMeant(thrown);
-    this.#add(run.id, released ? { case: "release", value: { delivery } } : outcome.verdictOf(thrown, delivery));
+    this.#add(run.id, released ? { case: "release", value: { delivery } } : outcome.verdictOf(thrown, delivery, run.keeper.result));
   }
 
   extended(m: LeasesExtended): void {

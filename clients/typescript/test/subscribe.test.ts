@@ -69,6 +69,35 @@ describe("subscriptions", () => {
     assert(await ended.promise instanceof LeaseCancelledError);
   });
 
+  test("handlers keep checkpoints, progress and results", async () => {
+    const topic = name(), bodies: unknown[] = [], refused: unknown[] = [];
+    await client.subscribe(topic, { name: "s" }, async (lease) => {
+      bodies.push(json(lease));
+      await lease.progress(0.5, "half");
+      lease.setResult("x".repeat(5000));
+      if (lease.attempt === 1) {
+        await lease.checkpoint({ page: 2 });
+        await lease.progress(2).catch((error: unknown) => refused.push(error));
+        throw new Retry(0);
+      }
+    });
+    await client.schedule(topic, { page: 1 }, { id: "a" });
+    await settled(topic);
+    assert.deepEqual(bodies, [{ page: 1 }, { page: 2 }]);
+    assert(refused[0] instanceof InvalidError, String(refused[0]));
+    assert.equal((await client.stats(topic)).dead, 1, "its result is too large");
+  });
+
+  test("nothing is kept of a lost lease", async () => {
+    const topic = name(), failed = deferred<unknown>();
+    await client.subscribe(topic, { name: "s" }, async (lease) => {
+      await client.cancel(topic, "a");
+      await lease.checkpoint("y").catch(failed.resolve);
+    });
+    await client.schedule(topic, "x", { id: "a" });
+    assert(await failed.promise instanceof LeaseLostError);
+  });
+
   test("a long handler keeps its lease and its turn", async () => {
     const topic = name(), gate = name(), attempts: number[] = [];
     await client.subscribe(topic, { name: "s" }, async (lease) => {

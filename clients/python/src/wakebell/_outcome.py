@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from . import _values, errors
-from ._pb import remote_pb2, wakebell_pb2
+from ._pb import gateway_pb2, remote_pb2, wakebell_pb2
 from .types import Lease
 
 Handler = Callable[[Lease], Awaitable[object]] | Callable[[Lease], object]
@@ -61,10 +61,10 @@ def _call(handler: Handler, lease: Lease) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def verdict(error: BaseException | None, delivery: int) -> dict[str, Any]:
+def verdict(error: BaseException | None, delivery: int, result: gateway_pb2.Content | None = None) -> dict[str, Any]:
     """Return the verdict for a lease as the field of a Verdict."""
     if error is None:
-        return {"ack": wakebell_pb2.Ack(delivery=delivery)}
+        return {"ack": wakebell_pb2.Ack(delivery=delivery, result=result)}
     if is_a(error, errors.Reject):
         return {"reject": wakebell_pb2.Reject(delivery=delivery, reason=_reason(error))}
     try:

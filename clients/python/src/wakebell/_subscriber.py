@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from . import _outcome, _values, errors
+from ._keep import Keeper
 from ._link import GRACE, REDIAL_MAX, Link, LinkBroken, log
 from ._outcome import Handler
 from ._pb import queues_pb2, remote_pb2, wakebell_pb2
@@ -188,6 +189,7 @@ class Subscription:
                 self._add(one.id, release=wakebell_pb2.Release(delivery=one.delivery))
                 continue
             run = _Running(_values.lease(one), one.delivery)
+            run.lease._keeper = Keeper(self._link, self._topic, self._name, one.id, one.delivery, queue=self._queue is not None)
             run.good_until(until, now)
             self._running[one.delivery] = run
             run.task = asyncio.create_task(self._serve(run), name=f"wakebell-handler-{one.id}")
@@ -203,7 +205,7 @@ class Subscription:
             if self._draining and error is not None and _outcome.is_a(error, asyncio.CancelledError):
                 self._add(lease.id, release=wakebell_pb2.Release(delivery=delivery))
             else:
-                self._add(lease.id, **_outcome.verdict(error, delivery))
+                self._add(lease.id, **_outcome.verdict(error, delivery, lease._keeper.result if lease._keeper else None))
         if error is not None and lease.lost is None:
             self._report(lease, error)
 

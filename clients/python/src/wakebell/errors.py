@@ -184,6 +184,8 @@ class ForkedError(WakebellError):
 class LeaseLostError(WakebellError):
     """The lease of a handler ended: another subscriber may have the timer."""
 
+    code = "LEASE_LOST"
+
 
 class LeaseCancelledError(LeaseLostError):
     """The timer of a handler was cancelled."""

@@ -12,9 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import LeaseLostError
+
+if TYPE_CHECKING:
+    from ._keep import Keeper
 
 Duration: TypeAlias = timedelta | float
 
@@ -272,7 +275,7 @@ class Lease(Content):
     """A timer or message that a handler has, for as long as ``lost`` is None."""
 
     __slots__ = ("topic", "id", "body", "content_type", "correlation_id", "reply_to", "headers",
-                 "activation", "delivered", "attempt", "failures", "trace", "_lost", "_event")  # fmt: skip
+                 "activation", "delivered", "attempt", "failures", "trace", "_lost", "_event", "_keeper")  # fmt: skip
 
     def __init__(
         self, *, topic: str, id: str, body: bytes, content_type: str, correlation_id: str, reply_to: str,
@@ -299,6 +302,7 @@ class Lease(Content):
         """The span of this delivery, as headers such as traceparent. Empty: the node does not trace."""
         self._lost: LeaseLostError | None = None
         self._event = threading.Event()
+        self._keeper: Keeper | None = None
 
     def __repr__(self) -> str:
         return f"Lease(topic={self.topic!r}, id={self.id!r}, attempt={self.attempt})"
@@ -311,6 +315,42 @@ class Lease(Content):
     def wait_lost(self, timeout: float | None = None) -> bool:
         """Wait in a handler's thread until the lease is lost, and return whether it is."""
         return self._event.wait(timeout)
+
+    async def checkpoint(self, body: Any, content_type: str | None = None) -> None:
+        """Replace the body of the timer while its handler runs: a later attempt resumes from it.
+
+        The body is as that of ``Client.schedule``. Raise LeaseLostError if the lease has
+        ended: nothing was stored then. After other errors the body may have been stored.
+        """
+        await self._held().checkpoint(body, content_type)
+
+    async def progress(self, fraction: float, note: str = "") -> None:
+        """Report how far the handler is, 0 to 1, with a note of at most 256 bytes.
+
+        The node stores one report a second, and the last one. ``Client.report`` returns it.
+        """
+        await self._held().progress(fraction, note)
+
+    def set_result(self, value: Any, content_type: str | None = None) -> None:
+        """Give the timer a result, which is stored if the handler returns.
+
+        It is as a body, and has at most 4 KiB: the timer becomes a dead letter otherwise.
+        ``Client.wait`` returns it.
+        """
+        self._held().set_result(value, content_type)
+
+    def wait_checkpoint(self, body: Any, content_type: str | None = None) -> None:
+        """Do in a handler's thread what ``checkpoint`` does, and wait until it is stored."""
+        self._held().wait(self.checkpoint(body, content_type))
+
+    def wait_progress(self, fraction: float, note: str = "") -> None:
+        """Do in a handler's thread what ``progress`` does, and wait until the node has it."""
+        self._held().wait(self.progress(fraction, note))
+
+    def _held(self) -> Keeper:
+        if self._keeper is None or self._lost is not None:
+            raise self._lost or LeaseLostError(f"{self.id}: no handler has the lease")
+        return self._keeper
 
     def _lose(self, error: LeaseLostError) -> None:
         self._lost = error

@@ -8,13 +8,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Content } from "./gateway_pb.js";
+import { file_messages_gateway } from "./gateway_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file messages/wakebell.proto.
  */
 export const file_messages_wakebell: GenFile = /*@__PURE__*/
-  fileDesc("ChdtZXNzYWdlcy93YWtlYmVsbC5wcm90bxILd2FrZWJlbGwudjEiMwoFRHJhaW4SKgoHdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI0CgdEcmFpbmVkEikKBnRvcGljcxgBIAMoCzIZLndha2ViZWxsLnYxLlRvcGljRHJhaW5lZCJECgxUb3BpY0RyYWluZWQSDQoFdG9waWMYASABKAkSEgoKdW5maW5pc2hlZBgCIAMoCRIRCgl1bnNldHRsZWQYAyABKA0i6gMKBUxlYXNlEhAKCGRlbGl2ZXJ5GAEgASgEEg0KBXRvcGljGAIgASgJEgoKAmlkGAMgASgJEgwKBGJvZHkYBCABKAwSFAoMY29udGVudF90eXBlGAUgASgJEhYKDmNvcnJlbGF0aW9uX2lkGAYgASgJEhAKCHJlcGx5X3RvGAcgASgJEjAKB2hlYWRlcnMYCCADKAsyHy53YWtlYmVsbC52MS5MZWFzZS5IZWFkZXJzRW50cnkSLgoKYWN0aXZhdGlvbhgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJZGVsaXZlcmVkGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdhdHRlbXB0GAsgASgNEhAKCGZhaWx1cmVzGAwgASgNEiYKA3R0bBgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgV0cmFjZRgOIAMoCzIdLndha2ViZWxsLnYxLkxlYXNlLlRyYWNlRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLAoKVHJhY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlEKCkxlYXNlQmF0Y2gSEAoIZGVsaXZlcnkYASABKAQSDQoFdG9waWMYAiABKAkSIgoGbGVhc2VzGAMgAygLMhIud2FrZWJlbGwudjEuTGVhc2UiFwoDQWNrEhAKCGRlbGl2ZXJ5GAEgASgEImIKBE5hY2sSEAoIZGVsaXZlcnkYASABKAQSDgoGcmVhc29uGAIgASgJEigKBWRlbGF5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBnNub296ZRgEIAEoCCIqCgZSZWplY3QSEAoIZGVsaXZlcnkYASABKAQSDgoGcmVhc29uGAIgASgJIhsKB1JlbGVhc2USEAoIZGVsaXZlcnkYASABKAQiUQoKTGVhc2VFbmRlZBIKCgJpZBgBIAEoCRIQCghkZWxpdmVyeRgCIAEoBBIlCgZyZWFzb24YAyABKA4yFS53YWtlYmVsbC52MS5MZWFzZUVuZCIaCgZFeHRlbmQSEAoIZGVsaXZlcnkYASABKAQqbQoITGVhc2VFbmQSGQoVTEVBU0VfRU5EX1VOU1BFQ0lGSUVEEAASFwoTTEVBU0VfRU5EX0NBTkNFTExFRBABEhUKEUxFQVNFX0VORF9UT09fT0xEEAISFgoSTEVBU0VfRU5EX0RSQUlOSU5HEANCMFouZ2l0aHViLmNvbS93YWtlYmVsbC93YWtlYmVsbC9tZXNzYWdlczttZXNzYWdlc2IGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChdtZXNzYWdlcy93YWtlYmVsbC5wcm90bxILd2FrZWJlbGwudjEiMwoFRHJhaW4SKgoHdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI0CgdEcmFpbmVkEikKBnRvcGljcxgBIAMoCzIZLndha2ViZWxsLnYxLlRvcGljRHJhaW5lZCJECgxUb3BpY0RyYWluZWQSDQoFdG9waWMYASABKAkSEgoKdW5maW5pc2hlZBgCIAMoCRIRCgl1bnNldHRsZWQYAyABKA0i6gMKBUxlYXNlEhAKCGRlbGl2ZXJ5GAEgASgEEg0KBXRvcGljGAIgASgJEgoKAmlkGAMgASgJEgwKBGJvZHkYBCABKAwSFAoMY29udGVudF90eXBlGAUgASgJEhYKDmNvcnJlbGF0aW9uX2lkGAYgASgJEhAKCHJlcGx5X3RvGAcgASgJEjAKB2hlYWRlcnMYCCADKAsyHy53YWtlYmVsbC52MS5MZWFzZS5IZWFkZXJzRW50cnkSLgoKYWN0aXZhdGlvbhgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJZGVsaXZlcmVkGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdhdHRlbXB0GAsgASgNEhAKCGZhaWx1cmVzGAwgASgNEiYKA3R0bBgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgV0cmFjZRgOIAMoCzIdLndha2ViZWxsLnYxLkxlYXNlLlRyYWNlRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLAoKVHJhY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlEKCkxlYXNlQmF0Y2gSEAoIZGVsaXZlcnkYASABKAQSDQoFdG9waWMYAiABKAkSIgoGbGVhc2VzGAMgAygLMhIud2FrZWJlbGwudjEuTGVhc2UiTgoDQWNrEhAKCGRlbGl2ZXJ5GAEgASgEEiQKBnJlc3VsdBgCIAEoCzIULndha2ViZWxsLnYxLkNvbnRlbnQSDwoHZW5jb2RlZBgDIAEoCCL7AQoLS2VlcFJlcXVlc3QSDwoHcmVxdWVzdBgBIAEoBBIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRvcGljGAMgASgJEhIKCnN1YnNjcmliZXIYBCABKAkSCgoCaWQYBSABKAkSEAoIZGVsaXZlcnkYBiABKAQSKgoKY2hlY2twb2ludBgHIAEoCzIULndha2ViZWxsLnYxLkNvbnRlbnRIABIpCghwcm9ncmVzcxgIIAEoCzIVLndha2ViZWxsLnYxLlByb2dyZXNzSAASDwoHZW5jb2RlZBgJIAEoCEIGCgR3aGF0Ih8KDEtlZXBSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEIioKCFByb2dyZXNzEhAKCGZyYWN0aW9uGAEgASgBEgwKBG5vdGUYAiABKAkiYgoETmFjaxIQCghkZWxpdmVyeRgBIAEoBBIOCgZyZWFzb24YAiABKAkSKAoFZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGc25vb3plGAQgASgIIioKBlJlamVjdBIQCghkZWxpdmVyeRgBIAEoBBIOCgZyZWFzb24YAiABKAkiGwoHUmVsZWFzZRIQCghkZWxpdmVyeRgBIAEoBCJRCgpMZWFzZUVuZGVkEgoKAmlkGAEgASgJEhAKCGRlbGl2ZXJ5GAIgASgEEiUKBnJlYXNvbhgDIAEoDjIVLndha2ViZWxsLnYxLkxlYXNlRW5kIhoKBkV4dGVuZBIQCghkZWxpdmVyeRgBIAEoBCptCghMZWFzZUVuZBIZChVMRUFTRV9FTkRfVU5TUEVDSUZJRUQQABIXChNMRUFTRV9FTkRfQ0FOQ0VMTEVEEAESFQoRTEVBU0VfRU5EX1RPT19PTEQQAhIWChJMRUFTRV9FTkRfRFJBSU5JTkcQA0IwWi5naXRodWIuY29tL3dha2ViZWxsL3dha2ViZWxsL21lc3NhZ2VzO21lc3NhZ2VzYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_messages_gateway]);
 
 /**
  * Drain asks the root supervisor to claim no more leases, to wait for the running
@@ -234,6 +236,21 @@ export type Ack = Message<"wakebell.v1.Ack"> & {
    * @generated from field: uint64 delivery = 1;
    */
   delivery: bigint;
+
+  /**
+   * The result of the timer, of which body, content type and headers are kept; absent:
+   * it has none. A timer whose result is too large is dead-lettered.
+   *
+   * @generated from field: wakebell.v1.Content result = 2;
+   */
+  result?: Content;
+
+  /**
+   * The sender has encoded the result, for instance encrypted it.
+   *
+   * @generated from field: bool encoded = 3;
+   */
+  encoded: boolean;
 };
 
 /**
@@ -242,6 +259,130 @@ export type Ack = Message<"wakebell.v1.Ack"> & {
  */
 export const AckSchema: GenMessage<Ack> = /*@__PURE__*/
   messageDesc(file_messages_wakebell, 5);
+
+/**
+ * KeepRequest stores something of a timer while its lease lasts. It is answered with
+ * KeepResponse when Redis has it, or with an Error: CODE_LEASE_LOST if nothing was
+ * stored because the lease has ended.
+ *
+ * @generated from message wakebell.v1.KeepRequest
+ */
+export type KeepRequest = Message<"wakebell.v1.KeepRequest"> & {
+  /**
+   * @generated from field: uint64 request = 1;
+   */
+  request: bigint;
+
+  /**
+   * @generated from field: google.protobuf.Duration timeout = 2;
+   */
+  timeout?: Duration;
+
+  /**
+   * Of the subscription. An actor that received the Lease from a node leaves them empty.
+   *
+   * @generated from field: string topic = 3;
+   */
+  topic: string;
+
+  /**
+   * @generated from field: string subscriber = 4;
+   */
+  subscriber: string;
+
+  /**
+   * @generated from field: string id = 5;
+   */
+  id: string;
+
+  /**
+   * @generated from field: uint64 delivery = 6;
+   */
+  delivery: bigint;
+
+  /**
+   * @generated from oneof wakebell.v1.KeepRequest.what
+   */
+  what: {
+    /**
+     * Replaces body and content type of the timer, from which a later attempt resumes.
+     * Its headers are added to those of the timer.
+     *
+     * @generated from field: wakebell.v1.Content checkpoint = 7;
+     */
+    value: Content;
+    case: "checkpoint";
+  } | {
+    /**
+     * @generated from field: wakebell.v1.Progress progress = 8;
+     */
+    value: Progress;
+    case: "progress";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The sender has encoded the checkpoint, for instance encrypted it. A node does it
+   * otherwise, as for its own handlers.
+   *
+   * @generated from field: bool encoded = 9;
+   */
+  encoded: boolean;
+};
+
+/**
+ * Describes the message wakebell.v1.KeepRequest.
+ * Use `create(KeepRequestSchema)` to create a new message.
+ */
+export const KeepRequestSchema: GenMessage<KeepRequest> = /*@__PURE__*/
+  messageDesc(file_messages_wakebell, 6);
+
+/**
+ * KeepResponse reports that it is stored.
+ *
+ * @generated from message wakebell.v1.KeepResponse
+ */
+export type KeepResponse = Message<"wakebell.v1.KeepResponse"> & {
+  /**
+   * @generated from field: uint64 request = 1;
+   */
+  request: bigint;
+};
+
+/**
+ * Describes the message wakebell.v1.KeepResponse.
+ * Use `create(KeepResponseSchema)` to create a new message.
+ */
+export const KeepResponseSchema: GenMessage<KeepResponse> = /*@__PURE__*/
+  messageDesc(file_messages_wakebell, 7);
+
+/**
+ * Progress is how far the handler of a timer is. Redis stores one a second at most, and
+ * the last one.
+ *
+ * @generated from message wakebell.v1.Progress
+ */
+export type Progress = Message<"wakebell.v1.Progress"> & {
+  /**
+   * 0 to 1.
+   *
+   * @generated from field: double fraction = 1;
+   */
+  fraction: number;
+
+  /**
+   * More than 256 bytes are cut off.
+   *
+   * @generated from field: string note = 2;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message wakebell.v1.Progress.
+ * Use `create(ProgressSchema)` to create a new message.
+ */
+export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
+  messageDesc(file_messages_wakebell, 8);
 
 /**
  * Nack reports that handling the timer failed. The timer is retried.
@@ -280,7 +421,7 @@ export type Nack = Message<"wakebell.v1.Nack"> & {
  * Use `create(NackSchema)` to create a new message.
  */
 export const NackSchema: GenMessage<Nack> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 6);
+  messageDesc(file_messages_wakebell, 9);
 
 /**
  * Reject reports that a retry cannot help. The timer is dead-lettered.
@@ -304,7 +445,7 @@ export type Reject = Message<"wakebell.v1.Reject"> & {
  * Use `create(RejectSchema)` to create a new message.
  */
 export const RejectSchema: GenMessage<Reject> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 7);
+  messageDesc(file_messages_wakebell, 10);
 
 /**
  * Release returns the timer as if it had never been delivered.
@@ -323,7 +464,7 @@ export type Release = Message<"wakebell.v1.Release"> & {
  * Use `create(ReleaseSchema)` to create a new message.
  */
 export const ReleaseSchema: GenMessage<Release> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 8);
+  messageDesc(file_messages_wakebell, 11);
 
 /**
  * LeaseEnded reports that a lease ended before it was answered.
@@ -352,7 +493,7 @@ export type LeaseEnded = Message<"wakebell.v1.LeaseEnded"> & {
  * Use `create(LeaseEndedSchema)` to create a new message.
  */
 export const LeaseEndedSchema: GenMessage<LeaseEnded> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 9);
+  messageDesc(file_messages_wakebell, 12);
 
 /**
  * Extend extends a lease. It is not answered.
@@ -371,7 +512,7 @@ export type Extend = Message<"wakebell.v1.Extend"> & {
  * Use `create(ExtendSchema)` to create a new message.
  */
 export const ExtendSchema: GenMessage<Extend> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 10);
+  messageDesc(file_messages_wakebell, 13);
 
 /**
  * LeaseEnd is the reason why a lease ended before it was answered.

@@ -13,9 +13,10 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from wakebell._pb import gateway_pb2 as wakebell_dot___pb_dot_gateway__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bwakebell/_pb/wakebell.proto\x12\x12wakebell.python.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"3\n\x05\x44rain\x12*\n\x07timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\";\n\x07\x44rained\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .wakebell.python.v1.TopicDrained\"D\n\x0cTopicDrained\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nunfinished\x18\x02 \x03(\t\x12\x11\n\tunsettled\x18\x03 \x01(\r\"\xf8\x03\n\x05Lease\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\r\n\x05topic\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x05 \x01(\t\x12\x16\n\x0e\x63orrelation_id\x18\x06 \x01(\t\x12\x10\n\x08reply_to\x18\x07 \x01(\t\x12\x37\n\x07headers\x18\x08 \x03(\x0b\x32&.wakebell.python.v1.Lease.HeadersEntry\x12.\n\nactivation\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tdelivered\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x61ttempt\x18\x0b \x01(\r\x12\x10\n\x08\x66\x61ilures\x18\x0c \x01(\r\x12&\n\x03ttl\x18\r \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x33\n\x05trace\x18\x0e \x03(\x0b\x32$.wakebell.python.v1.Lease.TraceEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a,\n\nTraceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"X\n\nLeaseBatch\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\r\n\x05topic\x18\x02 \x01(\t\x12)\n\x06leases\x18\x03 \x03(\x0b\x32\x19.wakebell.python.v1.Lease\"\x17\n\x03\x41\x63k\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\"b\n\x04Nack\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x05\x64\x65lay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06snooze\x18\x04 \x01(\x08\"*\n\x06Reject\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x1b\n\x07Release\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\"X\n\nLeaseEnded\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x04\x12,\n\x06reason\x18\x03 \x01(\x0e\x32\x1c.wakebell.python.v1.LeaseEnd\"\x1a\n\x06\x45xtend\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04*m\n\x08LeaseEnd\x12\x19\n\x15LEASE_END_UNSPECIFIED\x10\x00\x12\x17\n\x13LEASE_END_CANCELLED\x10\x01\x12\x15\n\x11LEASE_END_TOO_OLD\x10\x02\x12\x16\n\x12LEASE_END_DRAINING\x10\x03\x42\x30Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bwakebell/_pb/wakebell.proto\x12\x12wakebell.python.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1awakebell/_pb/gateway.proto\"3\n\x05\x44rain\x12*\n\x07timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\";\n\x07\x44rained\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .wakebell.python.v1.TopicDrained\"D\n\x0cTopicDrained\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nunfinished\x18\x02 \x03(\t\x12\x11\n\tunsettled\x18\x03 \x01(\r\"\xf8\x03\n\x05Lease\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\r\n\x05topic\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x05 \x01(\t\x12\x16\n\x0e\x63orrelation_id\x18\x06 \x01(\t\x12\x10\n\x08reply_to\x18\x07 \x01(\t\x12\x37\n\x07headers\x18\x08 \x03(\x0b\x32&.wakebell.python.v1.Lease.HeadersEntry\x12.\n\nactivation\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tdelivered\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x61ttempt\x18\x0b \x01(\r\x12\x10\n\x08\x66\x61ilures\x18\x0c \x01(\r\x12&\n\x03ttl\x18\r \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x33\n\x05trace\x18\x0e \x03(\x0b\x32$.wakebell.python.v1.Lease.TraceEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a,\n\nTraceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"X\n\nLeaseBatch\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\r\n\x05topic\x18\x02 \x01(\t\x12)\n\x06leases\x18\x03 \x03(\x0b\x32\x19.wakebell.python.v1.Lease\"U\n\x03\x41\x63k\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12+\n\x06result\x18\x02 \x01(\x0b\x32\x1b.wakebell.python.v1.Content\x12\x0f\n\x07\x65ncoded\x18\x03 \x01(\x08\"\x89\x02\n\x0bKeepRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05topic\x18\x03 \x01(\t\x12\x12\n\nsubscriber\x18\x04 \x01(\t\x12\n\n\x02id\x18\x05 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x06 \x01(\x04\x12\x31\n\ncheckpoint\x18\x07 \x01(\x0b\x32\x1b.wakebell.python.v1.ContentH\x00\x12\x30\n\x08progress\x18\x08 \x01(\x0b\x32\x1c.wakebell.python.v1.ProgressH\x00\x12\x0f\n\x07\x65ncoded\x18\t \x01(\x08\x42\x06\n\x04what\"\x1f\n\x0cKeepResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\"*\n\x08Progress\x12\x10\n\x08\x66raction\x18\x01 \x01(\x01\x12\x0c\n\x04note\x18\x02 \x01(\t\"b\n\x04Nack\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x05\x64\x65lay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06snooze\x18\x04 \x01(\x08\"*\n\x06Reject\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x1b\n\x07Release\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04\"X\n\nLeaseEnded\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x04\x12,\n\x06reason\x18\x03 \x01(\x0e\x32\x1c.wakebell.python.v1.LeaseEnd\"\x1a\n\x06\x45xtend\x12\x10\n\x08\x64\x65livery\x18\x01 \x01(\x04*m\n\x08LeaseEnd\x12\x19\n\x15LEASE_END_UNSPECIFIED\x10\x00\x12\x17\n\x13LEASE_END_CANCELLED\x10\x01\x12\x15\n\x11LEASE_END_TOO_OLD\x10\x02\x12\x16\n\x12LEASE_END_DRAINING\x10\x03\x42\x30Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wakebell._pb.wakebell_pb2', globals())
@@ -27,32 +28,38 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _LEASE_HEADERSENTRY._serialized_options = b'8\001'
   _LEASE_TRACEENTRY._options = None
   _LEASE_TRACEENTRY._serialized_options = b'8\001'
-  _LEASEEND._serialized_start=1213
-  _LEASEEND._serialized_end=1322
-  _DRAIN._serialized_start=116
-  _DRAIN._serialized_end=167
-  _DRAINED._serialized_start=169
-  _DRAINED._serialized_end=228
-  _TOPICDRAINED._serialized_start=230
-  _TOPICDRAINED._serialized_end=298
-  _LEASE._serialized_start=301
-  _LEASE._serialized_end=805
-  _LEASE_HEADERSENTRY._serialized_start=713
-  _LEASE_HEADERSENTRY._serialized_end=759
-  _LEASE_TRACEENTRY._serialized_start=761
-  _LEASE_TRACEENTRY._serialized_end=805
-  _LEASEBATCH._serialized_start=807
-  _LEASEBATCH._serialized_end=895
-  _ACK._serialized_start=897
-  _ACK._serialized_end=920
-  _NACK._serialized_start=922
-  _NACK._serialized_end=1020
-  _REJECT._serialized_start=1022
-  _REJECT._serialized_end=1064
-  _RELEASE._serialized_start=1066
-  _RELEASE._serialized_end=1093
-  _LEASEENDED._serialized_start=1095
-  _LEASEENDED._serialized_end=1183
-  _EXTEND._serialized_start=1185
-  _EXTEND._serialized_end=1211
+  _LEASEEND._serialized_start=1648
+  _LEASEEND._serialized_end=1757
+  _DRAIN._serialized_start=144
+  _DRAIN._serialized_end=195
+  _DRAINED._serialized_start=197
+  _DRAINED._serialized_end=256
+  _TOPICDRAINED._serialized_start=258
+  _TOPICDRAINED._serialized_end=326
+  _LEASE._serialized_start=329
+  _LEASE._serialized_end=833
+  _LEASE_HEADERSENTRY._serialized_start=741
+  _LEASE_HEADERSENTRY._serialized_end=787
+  _LEASE_TRACEENTRY._serialized_start=789
+  _LEASE_TRACEENTRY._serialized_end=833
+  _LEASEBATCH._serialized_start=835
+  _LEASEBATCH._serialized_end=923
+  _ACK._serialized_start=925
+  _ACK._serialized_end=1010
+  _KEEPREQUEST._serialized_start=1013
+  _KEEPREQUEST._serialized_end=1278
+  _KEEPRESPONSE._serialized_start=1280
+  _KEEPRESPONSE._serialized_end=1311
+  _PROGRESS._serialized_start=1313
+  _PROGRESS._serialized_end=1355
+  _NACK._serialized_start=1357
+  _NACK._serialized_end=1455
+  _REJECT._serialized_start=1457
+  _REJECT._serialized_end=1499
+  _RELEASE._serialized_start=1501
+  _RELEASE._serialized_end=1528
+  _LEASEENDED._serialized_start=1530
+  _LEASEENDED._serialized_end=1618
+  _EXTEND._serialized_start=1620
+  _EXTEND._serialized_end=1646
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from wakebell._pb import gateway_pb2 as _gateway_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -13,10 +14,14 @@ LEASE_END_TOO_OLD: LeaseEnd
 LEASE_END_UNSPECIFIED: LeaseEnd
 
 class Ack(_message.Message):
-    __slots__ = ["delivery"]
+    __slots__ = ["delivery", "encoded", "result"]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    ENCODED_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
     delivery: int
-    def __init__(self, delivery: _Optional[int] = ...) -> None: ...
+    encoded: bool
+    result: _gateway_pb2.Content
+    def __init__(self, delivery: _Optional[int] = ..., result: _Optional[_Union[_gateway_pb2.Content, _Mapping]] = ..., encoded: bool = ...) -> None: ...
 
 class Drain(_message.Message):
     __slots__ = ["timeout"]
@@ -35,6 +40,34 @@ class Extend(_message.Message):
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
     delivery: int
     def __init__(self, delivery: _Optional[int] = ...) -> None: ...
+
+class KeepRequest(_message.Message):
+    __slots__ = ["checkpoint", "delivery", "encoded", "id", "progress", "request", "subscriber", "timeout", "topic"]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    ENCODED_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIBER_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    checkpoint: _gateway_pb2.Content
+    delivery: int
+    encoded: bool
+    id: str
+    progress: Progress
+    request: int
+    subscriber: str
+    timeout: _duration_pb2.Duration
+    topic: str
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., subscriber: _Optional[str] = ..., id: _Optional[str] = ..., delivery: _Optional[int] = ..., checkpoint: _Optional[_Union[_gateway_pb2.Content, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., encoded: bool = ...) -> None: ...
+
+class KeepResponse(_message.Message):
+    __slots__ = ["request"]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    request: int
+    def __init__(self, request: _Optional[int] = ...) -> None: ...
 
 class Lease(_message.Message):
     __slots__ = ["activation", "attempt", "body", "content_type", "correlation_id", "delivered", "delivery", "failures", "headers", "id", "reply_to", "topic", "trace", "ttl"]
@@ -113,6 +146,14 @@ class Nack(_message.Message):
     reason: str
     snooze: bool
     def __init__(self, delivery: _Optional[int] = ..., reason: _Optional[str] = ..., delay: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., snooze: bool = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ["fraction", "note"]
+    FRACTION_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    fraction: float
+    note: str
+    def __init__(self, fraction: _Optional[float] = ..., note: _Optional[str] = ...) -> None: ...
 
 class Reject(_message.Message):
     __slots__ = ["delivery", "reason"]

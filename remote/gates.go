@@ -66,7 +66,7 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 	case <-ctx.Done():
 		return nil, fmt.Errorf("acquire %q: %w", name, context.Cause(ctx))
 	}
-	asked := time.Now()
+	asked, pause := time.Now(), 20*time.Millisecond
 	for {
 		t := link.newTurn(ctx, g, name)
 		if t == nil {
@@ -81,6 +81,10 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 		}
 		t.forget()
 		if errors.Is(err, errAgain) && ctx.Err() == nil {
+			continue
+		}
+		if temporary(err) && g.client.wait(ctx, pause) == nil { // such as a node that starts
+			pause = min(2*pause, time.Second)
 			continue
 		}
 		<-link.places

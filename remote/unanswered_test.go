@@ -21,6 +21,7 @@ func answering(t *testing.T, answer func(asked proto.Message) messages.Answer) *
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	link := &clientLink{
+		cfg: DialConfig{Config: Config{MaxMessage: DefaultMaxMessage}},
 		ctx: ctx, end: end, up: true, room: make(chan struct{}, maxFlight), change: make(chan struct{}),
 		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1),
 		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
@@ -96,6 +97,38 @@ func TestTurnWhoseAnswersAreLost(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, turn.Context().Err(), "every other extension was answered")
 		require.Less(t, time.Since(held), DefaultTurnTTL)
+		require.NoError(t, turn.Release(t.Context()))
+	})
+}
+
+// A node that starts refuses turns for a while, as it refuses calls.
+func TestAcquireWaitsForNodeThatStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refusals := 0
+		c := answering(t, func(asked proto.Message) messages.Answer {
+			switch m := asked.(type) {
+			case *messages.AcquireTurnRequest:
+				if refusals++; refusals < 4 {
+					fault := messages.Failure(messages.Code_CODE_DRAINING, "the system has not started")
+					fault.Request = m.GetRequest()
+					return fault
+				}
+				return &messages.Turn{Request: m.GetRequest(), Gate: m.GetGate(), Place: m.GetPlace(), Fence: 7}
+			case *messages.ExtendTurnRequest:
+				return &messages.ExtendTurnResponse{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence(), Good: durationpb.New(DefaultTurnTTL)}
+			case *messages.ReleaseTurnRequest:
+				return &messages.ReleaseTurnResponse{Request: m.GetRequest(), Gate: m.GetGate(), Fence: m.GetFence()}
+			}
+			return nil
+		})
+		_, err := c.Gates().Acquire(t.Context(), "g")
+		require.ErrorIs(t, err, wakebell.ErrDraining, "a call without a deadline does not wait")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		turn, err := c.Gates().Acquire(ctx, "g")
+		require.NoError(t, err)
+		require.Equal(t, 60*time.Millisecond, turn.Waited(), "20 ms, then 40 ms")
 		require.NoError(t, turn.Release(t.Context()))
 	})
 }

@@ -1,13 +1,13 @@
 /** Turns at gates. */
 import { create } from "@bufbuild/protobuf";
 import { errorOf } from "./codes.js";
-import { ClosedError, DeadlineError, TurnLostError, UnavailableError } from "./errors.js";
+import { ClosedError, DeadlineError, DrainingError, OverloadedError, TurnLostError, UnavailableError } from "./errors.js";
 import { LinkBroken, type Link, type Wait } from "./link.js";
 import {
   AcquireTurnRequestSchema, ExtendTurnRequestSchema, GuardTurnRequestSchema, ReleaseTurnRequestSchema,
   type Turn as PbTurn, type TurnRefused,
 } from "./pb/gates_pb.js";
-import { checkMs } from "./time.js";
+import { checkMs, sleep } from "./time.js";
 import { duration, toMs } from "./values.js";
 
 const MIN_EXTEND = 20; // the shortest pause between two extensions
@@ -114,11 +114,19 @@ export class Turn {
 
   async #request(wait: boolean, at: Wait): Promise<PbTurn | TurnRefused> {
     const ttl = duration(this.ttlMs, "turnTTLMs");
-    while (true) {
+    for (let pause = 20; ; ) {
       const request = create(AcquireTurnRequestSchema, { gate: this.gate, place: this.#place, ttl, try: !wait });
       try {
         return await this.link.ask("acquireTurn", request, at);
       } catch (error) {
+        if (error instanceof OverloadedError || error instanceof DrainingError) { // such as a node that starts
+          if (at.deadline === undefined || performance.now() + pause >= at.deadline) {
+            throw error;
+          }
+          await sleep(pause);
+          pause = Math.min(2 * pause, 1000);
+          continue;
+        }
         if (!(error instanceof DeadlineError)) {
           throw error;
         }

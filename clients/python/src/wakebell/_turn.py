@@ -113,6 +113,7 @@ class Turn:
         self._keeper = asyncio.create_task(self._keep(), name=f"wakebell-turn-{self.gate}")
 
     async def _request(self, wait: bool, deadline: float | None) -> Any:
+        pause = 0.02
         while True:
             request = gates_pb2.AcquireTurnRequest(
                 gate=self.gate, place=self._place, ttl=_values.duration(self._ttl, "turn_ttl"), **{"try": not wait}
@@ -122,6 +123,11 @@ class Turn:
             except errors.DeadlineError:  # the answer may be lost: ask again for the same place
                 if deadline is not None and time.monotonic() >= deadline:
                     raise errors.DeadlineError(f"acquire {self.gate!r}: timed out waiting for the turn") from None
+            except (errors.OverloadedError, errors.DrainingError):  # such as a node that starts
+                if deadline is None or time.monotonic() + pause >= deadline:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 1.0)
 
     def _give_up(self) -> None:
         self._end()

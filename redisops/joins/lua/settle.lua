@@ -5,7 +5,7 @@
 --   name: as in enlist.lua; close: 1 closes the join to further parts; then for each part
 --   itself and its end: d done, x dead, c cancelled or m missing, and a text.
 -- Returns: one letter: a there is no such join; w it is open, or waits for parts, or its timer
---   was run; e all parts have ended, and its timer is to be run. Then the letters of the ends
+--   was run; e all parts have ended, and its timer is to be run. Then the codes of the ends
 --   that are new.
 
 local bad = mistyped('hash', 'zset', 'hash')

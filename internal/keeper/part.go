@@ -38,9 +38,12 @@ func Began(of *poller.Delivery, headers []wakebelltype.Header) {
 	if len(headers) == 0 || of.Claims > 1 || of.Failures > 0 {
 		return
 	}
-	topic, ok := of.Attachment().(*Topic)
 	i := slices.IndexFunc(headers, func(h wakebelltype.Header) bool { return h.Key == joins.Header })
-	if !ok || i < 0 {
+	if i < 0 {
+		return
+	}
+	topic, ok := of.Attachment().(*Topic)
+	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(of.Context(), noteTimeout)

@@ -193,6 +193,7 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 				outcomes[i] = o
 				continue
 			}
+			keeper.Began(d, env.Headers)
 			t := Timer[[]byte]{Body: env.Body, Meta: meta(d, env)}
 			if change != nil { // it may be changed in place
 				t.Body = slices.Clone(t.Body)

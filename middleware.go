@@ -244,6 +244,7 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 		if o, ended := h.expiry.Ended(ctx, d, env, own.ends); ended {
 			return o
 		}
+		keeper.Began(d, env.Headers)
 		body := env.Body
 		if len(mw) > 0 { // middleware may change the body in place
 			body = slices.Clone(body)

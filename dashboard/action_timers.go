@@ -19,7 +19,7 @@ import (
 )
 
 func (d *Dashboard) timerActions() map[string]action {
-	return map[string]action{
+	all := map[string]action{
 		"cancel":          {"topics", d.aboutTimer("Cancel", "This removes the timer, for good. The context of a running handler ends.", true), d.doCancel},
 		"run-now":         {"topics", d.aboutTimer("Run now", "The timer is due at once. A timer that is due or running is not changed.", false), d.doRunNow},
 		"reschedule":      {"topics", d.askReschedule, d.doReschedule},
@@ -28,6 +28,11 @@ func (d *Dashboard) timerActions() map[string]action {
 		"bulk-run":        {"topics", d.askBulk("Run now", "They are due at once.", false), d.doBulk(d.runMany, "Made due", false, wakebelltype.AuditTopicRunNow)},
 		"bulk-reschedule": {"topics", d.askBulk("Reschedule", "They get a new instant and begin again at attempt 1.", false), d.doBulk(d.rescheduleMany, "Rescheduled", false, wakebelltype.AuditTopicReschedule)},
 	}
+	if _, ok := d.joiner(); ok {
+		all["close-join"] = action{"topics", d.aboutJoin("Close the join", "No further parts can be added. Its timer is due when all parts have ended, at once if they have.", false), d.doCloseJoin}
+		all["cancel-join"] = action{"topics", d.aboutJoin("Cancel the join and its parts", "This removes the timer of the join and the parts that have not ended, for good. The contexts of running handlers end.", true), d.doCancelJoin}
+	}
+	return all
 }
 
 func (d *Dashboard) timerLink(r *request) string {
@@ -69,6 +74,45 @@ func (d *Dashboard) doRunNow(ctx context.Context, r *request, _ url.Values) (res
 		d.record(ctx, r, wakebelltype.AuditTopicRunNow, r.get("topic"), 1, idText(r.get("id")), nil)
 	}
 	return result{text: text, to: d.topicLink(r)}, err
+}
+
+// aboutJoin returns the question of an action on the join of a timer.
+func (d *Dashboard) aboutJoin(verb, effect string, danger bool) func(context.Context, *request) (question, error) {
+	return func(ctx context.Context, r *request) (question, error) {
+		c, _ := d.joiner()
+		join, err := c.Join(ctx, r.get("topic"), r.get("id"))
+		return question{
+			Title: verb + ": timer " + show.Short(64, r.get("id")), Button: verb, Danger: danger, Back: d.timerLink(r),
+			Text: []string{fmt.Sprintf("The join has %s, of which %s not ended.", show.Things(join.Parts, "part"), have(join.Parts-join.Ended())), effect},
+		}, err
+	}
+}
+
+func have(n int64) string {
+	if n == 1 {
+		return "1 has"
+	}
+	return show.Count(n) + " have"
+}
+
+func (d *Dashboard) doCloseJoin(ctx context.Context, r *request, _ url.Values) (result, error) {
+	c, _ := d.joiner()
+	err := c.CloseJoin(ctx, r.get("topic"), r.get("id"))
+	if err == nil {
+		d.record(ctx, r, wakebelltype.AuditTopicReschedule, r.get("topic"), 1, idText(r.get("id"))+", join closed", nil)
+	}
+	return result{text: "The join is closed.", to: d.timerLink(r)}, err
+}
+
+// doCancelJoin records what it has cancelled, also before an error.
+func (d *Dashboard) doCancelJoin(ctx context.Context, r *request, _ url.Values) (result, error) {
+	c, _ := d.joiner()
+	n, err := c.CancelJoin(ctx, r.get("topic"), r.get("id"))
+	parts := show.Things(n, "part")
+	if n > 0 || err == nil {
+		d.record(ctx, r, wakebelltype.AuditTopicCancel, r.get("topic"), n+1, idText(r.get("id"))+", join with "+parts, err)
+	}
+	return result{text: "The join is cancelled, with " + parts + ".", to: d.topicLink(r)}, err
 }
 
 // idText describes one timer for the audit.

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/charts"
 	"github.com/wakebell/wakebell/dashboard/internal/cluster"
 	"github.com/wakebell/wakebell/dashboard/internal/fan"
+	"github.com/wakebell/wakebell/dashboard/internal/joined"
 	"github.com/wakebell/wakebell/forecast"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -198,24 +199,70 @@ func (d *Dashboard) attemptsOfRuns(ctx context.Context, topic, schedule string) 
 }
 
 // gonePage shows what is recorded of a timer that is no longer stored.
-func (d *Dashboard) gonePage(ctx context.Context, topic, id string, gone error) (page, error) {
+func (d *Dashboard) gonePage(ctx context.Context, r *request, topic, id string, gone error) (page, error) {
 	if !errors.Is(gone, wakebell.ErrNotFound) {
 		return page{}, gone
 	}
 	attempts, err := d.attempts(ctx, topic, id)
-	report := d.report(ctx, topic, id)
-	if err != nil || len(attempts) == 0 && report.Progress == nil && report.Result == nil {
+	report, joined := d.report(ctx, topic, id), d.joined(ctx, r, topic, id, nil, true)
+	if err != nil || len(attempts) == 0 && report.Progress == nil && report.Result == nil && joined.View == nil {
 		return page{}, gone
 	}
 	return page{
 		template: "gone", title: "Timer " + id, section: "topics",
-		data: goneData{attemptsData{Topic: topic, ID: id, Attempts: attempts}, report},
+		data: goneData{attemptsData{Topic: topic, ID: id, Attempts: attempts}, report, joined},
 	}, nil
 }
 
 type goneData struct {
 	attemptsData
 	Report reportData
+	Joined joinedData
+}
+
+// joiner returns what reads joins; false: the operators of the dashboard do not.
+func (d *Dashboard) joiner() (joined.Client, bool) {
+	c, ok := d.op.Timers.(joined.Client)
+	return c, ok
+}
+
+// joinedData is what a timer has to do with joins.
+type joinedData struct {
+	View        *joined.View // of its join; nil: it has none, or it cannot be read
+	First, Next string       // addresses of pages of its parts
+	Unread      bool         // it has a join, which the operators of the dashboard do not read
+	Err         error        // why it cannot be read
+	Waiters     []joined.Waiter
+}
+
+// joined reads the join of a timer with these headers, or of one that has ended, and the joins
+// of which it is a part.
+func (d *Dashboard) joined(ctx context.Context, r *request, topic, id string, headers wakebell.Headers, ended bool) (data joinedData) {
+	_, has := headers.Get(wakebelltype.JoinHeader)
+	c, ok := d.joiner()
+	if !ok {
+		data.Unread = has
+		return data
+	}
+	data.Waiters = joined.Waiters(ctx, c, headers, d.prefix)
+	if !has && !ended {
+		return data
+	}
+	v, err := joined.Read(ctx, c, d.op.Timers, stateOf, topic, id, r.get("parts"))
+	if err != nil {
+		if !errors.Is(err, wakebell.ErrNotFound) {
+			data.Err = err
+		}
+		return data
+	}
+	data.View = &v
+	if v.Next != "" {
+		data.Next = d.link("timer", "topic", topic, "id", id, "parts", v.Next)
+	}
+	if r.get("parts") != "" {
+		data.First = d.link("timer", "topic", topic, "id", id)
+	}
+	return data
 }
 
 // attemptsData are the attempts of a topic, of one timer, or of a queue.

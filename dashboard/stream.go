@@ -153,11 +153,16 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 		return d.topicsProbe(q), q["feed"]
 	case kind == "timer":
 		return func(ctx context.Context) (string, error) {
-			info, _, err := d.op.Timers.Get(ctx, topic, q.Get("id"))
+			info, content, err := d.op.Timers.Get(ctx, topic, q.Get("id"))
 			if err != nil {
 				return err.Error(), nil
 			}
-			return mark(info, nil)
+			var join wakebelltype.Join
+			_, joins := content.Headers.Get(wakebelltype.JoinHeader)
+			if c, ok := d.joiner(); ok && joins {
+				join, _ = c.Join(ctx, topic, q.Get("id")) // the page says why it cannot be read
+			}
+			return mark([]any{info, join}, nil)
 		}, nil
 	case kind == "redis": // for the banner of a page that follows nothing
 		return func(context.Context) (string, error) { return "", nil }, nil

@@ -236,6 +236,7 @@ type timerData struct {
 	Past    attemptsData
 	Why     explain.Explanation
 	Report  reportData
+	Joined  joinedData
 }
 
 // reportData is what the handlers of a timer have reported.
@@ -273,7 +274,7 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	}
 	info, content, err := d.op.Timers.Get(ctx, topic, id)
 	if err != nil {
-		return d.gonePage(ctx, topic, id, fmt.Errorf("timer %s of topic %s: %w", show.Short(64, id), show.Short(64, topic), err))
+		return d.gonePage(ctx, r, topic, id, fmt.Errorf("timer %s of topic %s: %w", show.Short(64, id), show.Short(64, topic), err))
 	}
 	past := attemptsData{Topic: topic, ID: id}
 	past.Attempts, past.Err = d.attempts(ctx, topic, id)
@@ -281,8 +282,9 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
+	joined := d.joined(ctx, r, topic, id, content.Headers, false)
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why, d.report(ctx, topic, id)},
+		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why, d.report(ctx, topic, id), joined},
 	}, nil
 }

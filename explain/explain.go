@@ -79,6 +79,7 @@ type Cause string
 const (
 	CauseNotDue   Cause = "not-due"   // its instant has not come
 	CauseRetry    Cause = "retry"     // the last attempt failed, and the next has not come
+	CauseJoin     Cause = "join"      // parts of its join have not ended, or the join is open
 	CauseNever    Cause = "never"     // its instant is infinite
 	CausePaused   Cause = "paused"    // by an operator
 	CauseNoNode   Cause = "no-node"   // no node handles the topic
@@ -132,7 +133,7 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 	var e Explanation
 	if stored {
 		f.timer, f.expiry = info, content.Headers.Map()[wakebelltype.ExpiryHeader]
-		f.moving = r.moving()
+		f.moving, f.joined, f.waiters = r.moving(), r.join(content.Headers), r.waiters(content.Headers)
 		if info.State == wakebell.StateParked || info.IsDue(f.now) {
 			f.first, f.running = r.list(wakebell.Filter{}), r.list(wakebell.Filter{Running: true})
 		}

@@ -24,6 +24,8 @@ type facts struct {
 	overview wakebelltype.Overview
 	moving   bool
 	attempts []wakebelltype.Attempt
+	joined   *join    // of the timer; nil: it has none
+	waiters  []string // joins of which it is a part
 	changes  []wakebelltype.AuditEntry
 	letter   *wakebell.DeadLetter
 
@@ -36,7 +38,7 @@ func (f facts) present() Explanation {
 	e := Explanation{State: string(f.timer.State), Waits: f.waits(), Commands: []string{f.command("history", f.id)}}
 	switch {
 	case f.timer.State == wakebell.StateRunning:
-		e.Summary = fmt.Sprintf("a handler%s has it: attempt %d", f.on(), f.timer.Attempts)
+		e.Summary = fmt.Sprintf("a handler%s has it: attempt %d", f.on(), f.timer.Attempts) + f.joinText(nil)
 		e.Commands = append(e.Commands, f.command("tail"))
 		return e
 	case len(e.Waits) == 0:
@@ -44,6 +46,7 @@ func (f facts) present() Explanation {
 	default:
 		e.Summary = "it waits: " + e.Waits[0].Text
 	}
+	e.Summary += f.joinText(e.Waits)
 	if f.expiry != "" && f.timer.Attempts == 0 && f.timer.LastError == "" {
 		e.Summary += fmt.Sprintf("; it expires if it does not begin within %s of %s", f.expiry, f.timer.Activation.UTC().Format(time.RFC3339))
 	}

@@ -128,6 +128,26 @@ func TestWaits(t *testing.T) {
 				f.overview.Control.Settings = wakebelltype.Settings{KeyRateLimit: 1, KeyRatePer: time.Minute}
 			}, []Cause{CauseKeyRate}, `its key "k" is limited to 1 in 1m0s`, now.Add(time.Second),
 		},
+		"parked for its turn": {
+			func(f *facts) { parked(wakebell.Info{})(f); f.overview.Control.Settings.FairKeys = 2 },
+			[]Cause{CauseKey},
+			"keys take turns of 2 (FairKeys), and it waits for the turn of its key", time.Time{},
+		},
+		"a join": {
+			joining(wakebelltype.Join{Parts: 5, Done: 1, Dead: 1}, "a of t (running)"), []Cause{CauseJoin, CauseNotDue},
+			"its join waits for 3 of 5 parts: a of t (running) and others", time.Time{},
+		},
+		"an open join":    {joining(wakebelltype.Join{Open: true}), []Cause{CauseJoin, CauseNotDue}, "open to more parts, and 0 of 0 have not ended", time.Time{}},
+		"a complete join": {joining(wakebelltype.Join{Parts: 1, Missing: 1}), []Cause{CauseJoin, CauseNotDue}, "the next audit of a node", time.Time{}},
+		"a join that was late": {
+			func(f *facts) { f.joined = &join{Join: wakebelltype.Join{Parts: 2, Done: 1}} },
+			nil, "the time-out of its join came first: 1 of 2 parts have not ended", now,
+		},
+		"a join whose parts have ended": {
+			func(f *facts) { f.joined = &join{Join: wakebelltype.Join{Parts: 2, Done: 2}} },
+			nil, "about to run; all 2 parts of its join have ended", now,
+		},
+		"a part": {func(f *facts) { f.waiters = []string{"r of reports"} }, nil, "about to run; a join waits for it: r of reports", now},
 		"parked": {parked(wakebell.Info{}), []Cause{CauseKey}, `1 of its key "k" may run at once, and others come first`, time.Time{}},
 		"parked behind one that runs": {
 			parked(wakebell.Info{ID: "y", Key: "k", State: wakebell.StateRunning}), []Cause{CauseKey}, "; y runs", time.Time{},
@@ -164,6 +184,14 @@ func TestWaits(t *testing.T) {
 			require.Contains(t, e.Summary, c.says)
 			require.Equal(t, c.earliest, e.Earliest)
 		})
+	}
+}
+
+// joining makes the timer that of a join whose instant has not come.
+func joining(j wakebelltype.Join, first ...string) func(*facts) {
+	return func(f *facts) {
+		f.timer.Due, f.timer.Activation = now.Add(time.Hour), now.Add(time.Hour)
+		f.joined = &join{j, first}
 	}
 }
 

@@ -109,6 +109,8 @@ func (f facts) own(stopped bool) []Wait {
 			Cause: CauseRetry, Until: t.Due, Do: f.command("history", f.id),
 			Text: fmt.Sprintf("attempt %d ended without an outcome", t.Attempts),
 		}}
+	case f.joined != nil:
+		return f.ofJoin()
 	default:
 		return []Wait{{Cause: CauseNotDue, Until: t.Due, Text: "its instant has not come", Do: f.command("reschedule", f.id)}}
 	}
@@ -122,6 +124,7 @@ func (f facts) behindKey(limits wakebelltype.Settings) Wait {
 	if limits.PerKey > 0 {
 		w.Text = fmt.Sprintf("%d of its key %q may run at once, and others come first", limits.PerKey, t.Key)
 	}
+	w.Text += turnText(limits)
 	holds := func(of string, list []wakebell.Info, ok func(wakebell.Info) bool) bool {
 		for _, other := range list {
 			if other.Key == t.Key && other.ID != t.ID && ok(other) {
@@ -139,6 +142,14 @@ func (f facts) behindKey(limits wakebelltype.Settings) Wait {
 		}) ||
 		holds("is due before it", f.first, func(o wakebell.Info) bool { return o.IsDue(f.now) })
 	return w
+}
+
+// turnText says how many timers of a key start in a turn; empty: keys take no turns.
+func turnText(limits wakebelltype.Settings) string {
+	if limits.FairKeys <= 0 || limits.PerKey <= 0 && limits.KeyRateLimit <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; keys take turns of %d (FairKeys), and it waits for the turn of its key", limits.FairKeys)
 }
 
 // due are the reasons of a timer that is due and waits for a handler.

@@ -183,3 +183,36 @@ func TestScheduleIsExplained(t *testing.T) {
 		require.ErrorIs(t, err, recurring.ErrNotFound)
 	})
 }
+
+// TestJoinIsExplained has a join with parts that end one by one, and one that is late.
+func TestJoinIsExplained(t *testing.T) {
+	t.Parallel()
+	conn := connection.Config{Prefix: "eu."}
+	handle := func(context.Context, wakebell.Timer[string]) error { return nil }
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(orders, handle)}}
+	wakebelltest.RunWith(t, conn, cfg, func(t *testing.T, w *wakebelltest.World) {
+		ctx, c := t.Context(), w.Client()
+		told := func(topic, id string) explain.Explanation {
+			t.Helper()
+			e, err := explain.Timer(ctx, c, topic, id)
+			require.NoError(t, err)
+			require.Empty(t, e.Unread)
+			return e
+		}
+		reports := wakebell.NewTopic[string]("reports") // without a node
+		_, err := c.Schedule(ctx, wakebell.Batch(
+			orders.Draft("", wakebell.ID("a"), wakebell.In(time.Minute)), orders.Draft("", wakebell.ID("b"), wakebell.In(3*time.Hour)),
+		).Then(reports.Draft("", wakebell.ID("r"), wakebell.In(time.Hour), wakebell.AfterOpen()))...)
+		require.NoError(t, err)
+		require.Contains(t, told("reports", "r").Summary, "its join is open to more parts, and 2 of 2 have not ended: a of orders (pending), b of orders (pending)")
+		require.Contains(t, told("orders", "a").Summary, "a join waits for it: r of reports")
+		require.NoError(t, c.CloseJoin(ctx, "reports", "r"))
+		<-time.After(2 * time.Minute)
+		e := told("reports", "r")
+		require.Equal(t, []explain.Cause{explain.CauseJoin, explain.CauseNotDue}, causes(e)[:2])
+		require.Equal(t, "its join waits for 1 of 2 parts: b of orders (pending)", e.Waits[0].Text)
+		require.Zero(t, e.Earliest)
+		<-time.After(time.Hour)
+		require.Contains(t, told("reports", "r").Summary, "the time-out of its join came first: 1 of 2 parts have not ended")
+	})
+}

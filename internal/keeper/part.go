@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,24 @@ func PartOf(of *poller.Delivery, headers []wakebelltype.Header) *Part {
 		return nil
 	}
 	return &Part{of: of, joins: refs}
+}
+
+// Began measures the beginning of a handler, if the timer has a join.
+func Began(of *poller.Delivery, headers []wakebelltype.Header) {
+	if len(headers) == 0 || of.Claims > 1 || of.Failures > 0 {
+		return
+	}
+	i := slices.IndexFunc(headers, func(h wakebelltype.Header) bool { return h.Key == joins.Header })
+	if i < 0 {
+		return
+	}
+	topic, ok := of.Attachment().(*Topic)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(of.Context(), noteTimeout)
+	defer cancel()
+	topic.Joins.Began(ctx, joins.Ref{Topic: of.Topic, ID: of.ID, Name: headers[i].Value})
 }
 
 // noteTimeout bounds the calls for the joins of a part, besides the retries of the store.

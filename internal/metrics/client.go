@@ -78,6 +78,50 @@ func (m *Metrics) Deleted(ctx context.Context, name string, n int64) {
 	}
 }
 
+type joinInstruments struct{ joins, parts, audits metric.Int64Counter }
+
+func newJoinInstruments(m metric.Meter) joinInstruments {
+	return joinInstruments{joins: joins.counter(m), parts: joinParts.counter(m), audits: joinAudits.counter(m)}
+}
+
+// The outcomes of joins and of their audits.
+const (
+	JoinMade      = "made"
+	JoinComplete  = "complete"
+	JoinTimedOut  = "timed_out"
+	JoinCancelled = "cancelled"
+
+	AuditNothing = "nothing"
+	AuditEnds    = "ends"
+	AuditTimer   = "timer"
+)
+
+// MeasuresJoins reports whether joins are counted.
+func (m *Metrics) MeasuresJoins(ctx context.Context) bool {
+	return m != nil && m.join.joins.Enabled(ctx)
+}
+
+// Joined counts what became of a join, by the topic of its timer.
+func (m *Metrics) Joined(ctx context.Context, topic, how string) {
+	if m != nil {
+		count(ctx, m.join.joins, 1, m.topic(topic, false).and(outcome.String(how))...)
+	}
+}
+
+// PartsEnded counts ends of parts that were noted, by the topic of the timer of their join.
+func (m *Metrics) PartsEnded(ctx context.Context, topic, how string, n int) {
+	if m != nil && n > 0 {
+		count(ctx, m.join.parts, int64(n), m.topic(topic, false).and(outcome.String(how))...)
+	}
+}
+
+// JoinAudited counts an audit of a join by what it has found.
+func (m *Metrics) JoinAudited(ctx context.Context, topic, found string) {
+	if m != nil {
+		count(ctx, m.join.audits, 1, m.topic(topic, false).and(outcome.String(found))...)
+	}
+}
+
 type queueInstruments struct{ duplicates metric.Int64Counter }
 
 func newQueueInstruments(m metric.Meter) queueInstruments {

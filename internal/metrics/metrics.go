@@ -56,6 +56,7 @@ type Metrics struct {
 	delivery deliveryInstruments
 	exchange exchangeInstruments
 	client   clientInstruments
+	join     joinInstruments
 	queue    queueInstruments
 	schedule scheduleInstruments
 	gate     gateInstruments
@@ -86,6 +87,7 @@ func New(o Options) *Metrics {
 	m.exchange = newExchangeInstruments(m.meter)
 	m.exchange.begin()
 	m.client = newClientInstruments(m.meter)
+	m.join = newJoinInstruments(m.meter)
 	m.queue = newQueueInstruments(m.meter)
 	m.schedule = newScheduleInstruments(m.meter)
 	m.gate = newGateInstruments(m.meter)

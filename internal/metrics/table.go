@@ -60,7 +60,7 @@ var Labels = []struct {
 	{system, "`wakebell`"},
 	{operation, "`process`, `schedule` or `publish`"},
 	{errorType, "class of the failure; absent without one"},
-	{outcome, "what became of a delivery, a reminder or a row"},
+	{outcome, "what became of what is counted"},
 	{attempt, "`first` or `repeated`"},
 	{result, "`ok`, or the class of the error"},
 	{part, "`settled`, `extended` or `claimed`"},
@@ -137,27 +137,30 @@ var (
 	consumed        = counter(deliveries, "messaging.client.consumed.messages", "{message}", "Deliveries to a handler, by whether it is the first attempt.", system, operation, attempt)
 	settled         = counter(deliveries, "wakebell.deliveries", "{delivery}", "Ends of deliveries: ack, retry, snoozed, expired, dead, rejected, discarded, released, crashed, superseded, cancelled, lease_lost, hung.", destination, outcome)
 	processDuration = histogram(deliveries, "messaging.process.duration", "s", "Duration of handlers, middleware included.", seconds, system, operation).or(errorType)
-	lateness        = histogram(deliveries, "wakebell.delivery.lateness", "s", "Time from the instant of a timer, or the publishing of a message, to the start of its handler. First attempts only, because retries keep the instant.", delays)
+	lateness        = histogram(deliveries, "wakebell.delivery.lateness", "s", "Time from the instant of a timer, or the publishing of a message, to the start of its handler. First attempts only.", delays)
 	late99          = gauge(deliveries, "wakebell.delivery.lateness.p99", "s", "99th percentile of the lateness of a topic on this node, of the last 5 to 10 minutes; none if nothing began.", destination)
 	took99          = gauge(deliveries, "wakebell.handler.duration.p99", "s", "99th percentile of the duration of handlers of a topic on this node, of the last 5 to 10 minutes; none if none ended.", destination)
-	oldestRun       = gauge(deliveries, "wakebell.handler.oldest.age", "s", "Time since the handler of the topic that runs for longest on this node began; none if none runs.", destination)
+	oldestRun       = gauge(deliveries, "wakebell.handler.oldest.age", "s", "Age of the handler of the topic that runs for longest on this node; none if none runs.", destination)
 	batchSize       = histogram(deliveries, "wakebell.batch.size", "{delivery}", "Deliveries of a call of a batch handler.", sizes)
 	leasesHeld      = gauge(deliveries, "wakebell.leases.held", "{lease}", "Leases that the node holds.")
 	leasesLost      = counter(deliveries, "wakebell.leases.lost", "{lease}", "Leases that expired before they were extended or settled.", destination)
 	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Heartbeats that failed, came too late, or could not be sent before the lease expired.", destination)
-	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases that were returned because no handler was free.", destination)
+	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases returned because no handler was free.", destination)
 	throttled       = counter(deliveries, "wakebell.deliveries.throttled", "{exchange}", "Exchanges from which a rate limit or a maximum in flight held timers back.", destination)
-	keyThrottled    = counter(deliveries, "wakebell.deliveries.throttled.by_key", "{timer}", "Timers that a rate limit of their key made wait, each time that it did.", destination)
-	byFallbacks     = counter(deliveries, "wakebell.deliveries.fallback", "{delivery}", "Deliveries that a node claimed although another node is the primary of the topic.", destination)
-	helpRequests    = counter(deliveries, "wakebell.help.requests", "{request}", "Requests of this node to other nodes to claim as well, because it is busy.", destination)
-	divisionRole    = gauge(deliveries, "wakebell.division.role", "{topic}", "Topics that are divided among nodes, by the role that this node has for them; shards count as topics.", nodeRole)
+	keyThrottled    = counter(deliveries, "wakebell.deliveries.throttled.by_key", "{timer}", "Times that a rate limit of its key made a timer wait.", destination)
+	byFallbacks     = counter(deliveries, "wakebell.deliveries.fallback", "{delivery}", "Deliveries claimed although another node is the topic's primary.", destination)
+	helpRequests    = counter(deliveries, "wakebell.help.requests", "{request}", "Requests of this busy node to others to claim as well.", destination)
+	divisionRole    = gauge(deliveries, "wakebell.division.role", "{topic}", "Topics that are divided among nodes, by this node's role; shards count as topics.", nodeRole)
 	handlerRestarts = counter(deliveries, "wakebell.handler.restarts", "{restart}", "Restarts of handlers, each after a panic.", destination)
 	concurrency     = gauge(deliveries, "wakebell.concurrency.limit", "{handler}", "Handlers that may run at once, if that is adaptive.", destination)
 	breakerOpen     = gauge(deliveries, "wakebell.breaker.open", "{breaker}", "1 while the circuit breaker is open or half-open.", destination)
 	breakerOpened   = counter(deliveries, "wakebell.breaker.opened", "{event}", "Times that the circuit breaker opened.", destination)
 	pollerRestarts  = counter(deliveries, "wakebell.poller.restarts", "{restart}", "Restarts of pollers.", destination)
+	joins           = counter(deliveries, "wakebell.joins", "{join}", "Joins that this process made, cancelled, or began to handle: complete, timed_out.", destination, outcome)
+	joinParts       = counter(deliveries, "wakebell.join.parts", "{part}", "Ends of parts that this process noted: done, dead, cancelled, missing.", destination, outcome)
+	joinAudits      = counter(deliveries, "wakebell.join.audits", "{audit}", "Audits of joins, by what they found late: nothing, ends, timer.", destination, outcome)
 
-	exchangeDuration = histogram(exchanges, "wakebell.exchange.duration", "s", "Duration of exchanges, each of which settles, extends and claims in one round trip.", seconds, result)
+	exchangeDuration = histogram(exchanges, "wakebell.exchange.duration", "s", "Duration of exchanges, which settle, extend and claim in one round trip.", seconds, result)
 	exchangeSize     = histogram(exchanges, "wakebell.exchange.size", "{lease}", "Leases that an exchange settled, extended and claimed.", sizes, part)
 	scriptErrors     = counter(exchanges, "wakebell.redis.errors", "{error}", "Scripts that failed: unavailable, memory_full, denied, wrong_type, stale, timeout, cancelled, other.", errorType)
 	outage           = gauge(exchanges, "wakebell.redis.outage", "{outage}", "1 while the pollers wait for Redis to come back, else 0.", shard)
@@ -183,7 +186,7 @@ var (
 	operationDuration = histogram(clients, "messaging.client.operation.duration", "s", "Duration of calls that schedule or publish, retries included.", seconds, system, operation).or(errorType)
 
 	deadAdded      = counter(dead, "wakebell.dead_letters.added", "{timer}", "Timers that the node dead-lettered.", destination)
-	deadMissing    = counter(dead, "wakebell.dead_letters.payload_missing", "{timer}", "Of the timers that the node dead-lettered, those that were due and had no payload in Redis.", destination)
+	deadMissing    = counter(dead, "wakebell.dead_letters.payload_missing", "{timer}", "Due timers without a payload in Redis that the node dead-lettered.", destination)
 	orphansRemoved = counter(dead, "wakebell.orphans.removed", "{entry}", "Payloads, lease records and keys without a timer that the node removed.", destination)
 	orphansHeld    = gauge(dead, "wakebell.orphans.held", "{payload}", "Payloads without a timer that the node leaves, because so many have none that timers were lost.", destination)
 	deadRedriven   = counter(dead, "wakebell.dead_letters.redriven", "{timer}", "Dead letters that this process made timers again.", destination)
@@ -200,7 +203,7 @@ var (
 	scheduleMisfires = counter(recurring, "wakebell.schedule.misfires", "{run}", "Runs that no beat fired at their instant: they are fired late or skipped, as the rule says. Instants that are skipped together count once.", destination)
 	scheduleDelay    = histogram(recurring, "wakebell.schedule.delay", "s", "Time from the instant of a run to its firing.", delays)
 	scheduleCount    = gauge(recurring, "wakebell.schedules", "{schedule}", "Recurring schedules of all prefixes, those of Python included.")
-	scheduleBeats    = gauge(recurring, "wakebell.beats", "{beat}", "Beats that are connected: those of Wakebell that listen for changes of schedules, and a beat of Python that holds RedBeat's lock.")
+	scheduleBeats    = gauge(recurring, "wakebell.beats", "{beat}", "Connected beats: those of Wakebell, and a beat of Python that holds RedBeat's lock.")
 	scheduleOverdue  = gauge(recurring, "wakebell.schedule.overdue.age", "s", "Time since the instant of the run that waits longest for a beat; 0 if none is due.")
 	scheduleOverlaps = counter(recurring, "wakebell.schedule.overlaps", "{run}", "Runs that were skipped or delayed because the timer of the previous run existed.", destination, overlap)
 
@@ -210,7 +213,7 @@ var (
 	gateLost     = counter(gates, "wakebell.gate.turns.lost", "{turn}", "Turns that ended before they were released.", gateName)
 	gateQueueLen = gauge(gates, "wakebell.gate.queue.length", "{request}", "Requests of this process that wait for a turn.", gateName)
 	gateHeldAge  = gauge(gates, "wakebell.gate.held.age", "s", "Age of the turn of any process; 0 without one.", gateName)
-	gateWaiting  = gauge(gates, "wakebell.gate.waiting", "{request}", "Requests of all processes that wait for a turn, of gates that are in use.", gateName)
+	gateWaiting  = gauge(gates, "wakebell.gate.waiting", "{request}", "Requests of all processes that wait for a turn, of gates in use.", gateName)
 
 	reminderDeliveries = counter(reminders, "wakebell.reminder.deliveries", "{reminder}", "Deliveries of reminders to actors: ack, retry, rejected, unreachable, abandoned.", outcome)
 	reminderRequests   = counter(reminders, "wakebell.reminder.requests", "{request}", "Requests about reminders.", result)
@@ -225,6 +228,6 @@ var (
 
 	outboxLag     = gauge(outbox, "wakebell.outbox.lag", "s", "Age of the oldest row that waits in an outbox; 0 if none does. All relays of a table report the same.", outboxTable)
 	outboxWaiting = gauge(outbox, "wakebell.outbox.waiting", "{row}", "Rows that wait in an outbox, counted up to 10,000.", outboxTable)
-	outboxFailed  = gauge(outbox, "wakebell.outbox.failed", "{row}", "Rows of an outbox that were set aside with their error, counted up to 10,000.", outboxTable)
-	outboxRelayed = counter(outbox, "wakebell.outbox.relayed", "{row}", "Rows that this relay has settled: relayed, deferred, rejected.", outboxTable, outcome)
+	outboxFailed  = gauge(outbox, "wakebell.outbox.failed", "{row}", "Rows of an outbox set aside with their error, counted up to 10,000.", outboxTable)
+	outboxRelayed = counter(outbox, "wakebell.outbox.relayed", "{row}", "Rows that this relay settled: relayed, deferred, rejected.", outboxTable, outcome)
 )

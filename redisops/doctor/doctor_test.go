@@ -295,7 +295,7 @@ func TestRightsOfManyTopics(t *testing.T) {
 	for _, topic := range topics[:len(topics)-1] {
 		args = append(args, "~timers_*:"+topic+"*")
 	}
-	args = append(args, "~timers_topics", "~timers_shards", "~timers_audit", "%R~timers_*:"+last+"*")
+	args = append(args, "~timers_topics", "~timers_shards", "~timers_joins", "~timers_audit", "%R~timers_*:"+last+"*")
 	require.NoError(t, admin.Do(t.Context(), args...).Err())
 	f := newFixture(t, server.Client(t, storetest.NoRetries, func(o *redis.Options) { o.Username, o.Password = "some", "secret" }))
 	list, err := Diagnose(t.Context(), f.Timers, topics...)

@@ -1,6 +1,9 @@
 package doctor
 
-import "github.com/wakebell/wakebell/wakebelltype"
+import (
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
 
 // none is never the id of a timer.
 const none = "\x00 doctor"
@@ -20,6 +23,7 @@ var (
 	toOrder     = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
 	toMark      = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
 	toResult    = purpose{wakebelltype.GradeWarn, "progress and results of handlers are not kept"}
+	toJoin      = purpose{wakebelltype.GradeWarn, "timers with After fail, and joins are not audited"}
 	toKeep      = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
 	toTell      = purpose{wakebelltype.GradeWarn, "the handler of a cancelled timer may not be notified if the id is scheduled again"}
 	toKey       = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
@@ -75,6 +79,14 @@ func (p *topicExam) needed() []right {
 	add(toOrder, k.Control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toResult, p.Keys().Result(p.topic, "doctor"), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HMGET", none}, []string{"PEXPIRE", "odd"})
+	join := p.Timers.Keys().JoinOf(layout.EscapeColons.Replace(p.topic) + ":" + none)
+	add(toJoin, p.Timers.Keys().Joins, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZRANGE", "1", "0"},
+		[]string{"ZRANGEBYSCORE", "1", "0"})
+	add(toJoin, join, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HMGET", none}, []string{"HGETALL"},
+		[]string{"HINCRBY", none, "odd"}, []string{"PTTL"}, []string{"PEXPIRE", "odd"}, []string{"UNLINK"})
+	add(toJoin, join+":parts", []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZSCORE", none}, []string{"ZCARD"}, []string{"ZRANGE", "1", "0"},
+		[]string{"PEXPIRE", "odd"}, []string{"UNLINK"})
+	add(toJoin, join+":ends", []string{"TYPE"}, badHSet, []string{"HGET", none}, []string{"HEXISTS", none}, []string{"HLEN"}, []string{"PEXPIRE", "odd"}, []string{"UNLINK"})
 	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet, []string{"HGET", none}, []string{"HMGET", none}, badHSet, []string{"PEXPIRE", "odd"})
 	add(toTell, k.Cancelled(), []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZSCORE", none}, []string{"ZMSCORE", none},
 		[]string{"ZRANGEBYSCORE", "1", "0"}, []string{"PTTL"}, []string{"PEXPIRE", "odd"})

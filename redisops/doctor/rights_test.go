@@ -33,7 +33,7 @@ func TestRightsCoverScripts(t *testing.T) {
 		known = append(known, r.command)
 	}
 	var files []string
-	for _, dir := range []string{".", "../audit", "../timers", "../internal/scripts"} {
+	for _, dir := range []string{".", "../audit", "../joins", "../timers", "../internal/scripts"} {
 		found, err := filepath.Glob(dir + "/lua/*.lua")
 		require.NoError(t, err)
 		files = append(files, found...)
@@ -112,6 +112,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 			}
 			found := rules(t, way, part...).diagnose(t)["rights"]
 			require.Contains(t, found.Found, "timers_"+base, "%s: %s", way, found.Found)
+			require.Contains(t, found.Found, "timers_join", "%s: %s", way, found.Found)
 		}
 		noChannel := rules(t, way, append(slices.Clone(allowed), "resetchannels")...).diagnose(t)["rights"]
 		require.Equal(t, wakebelltype.GradeWarn, noChannel.Grade, noChannel.Found)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -87,6 +88,12 @@ func (s *Store) due(ctx context.Context, n int) (next time.Duration, due []strin
 
 // audit looks at one join, and returns when it is to be done again; 0: never.
 func (s *Store) audit(ctx context.Context, r Ref, now time.Time) (next time.Duration, err error) {
+	result := metrics.AuditNothing
+	defer func() {
+		if err == nil {
+			s.timers.Metrics.JoinAudited(ctx, r.Topic, result)
+		}
+	}()
 	r, head, err := s.head(ctx, r)
 	if errors.Is(err, wakebelltype.ErrNotFound) {
 		return 0, nil
@@ -109,11 +116,15 @@ func (s *Store) audit(ctx context.Context, r Ref, now time.Time) (next time.Dura
 		if err := s.fire(ctx, r); err != nil {
 			return 0, err
 		}
-		head.ran = true
+		head.ran, result = true, metrics.AuditTimer
 	}
 	if !head.ran {
-		if head.rank, err = s.look(ctx, r, head.rank, now); err != nil {
+		var noted int
+		if head.rank, noted, err = s.look(ctx, r, head.rank, now); err != nil {
 			return 0, err
+		}
+		if noted > 0 {
+			result = metrics.AuditEnds
 		}
 	}
 	if head.rank == 0 {
@@ -142,29 +153,31 @@ func millis(d time.Duration) string {
 }
 
 // look looks at the parts of a join from a rank on that have not ended, and notes the ends of
-// those that do not exist any more. It returns the rank at which the next call goes on; 0: it
-// has seen all.
-func (s *Store) look(ctx context.Context, r Ref, from int, now time.Time) (rank int, err error) {
+// those that do not exist any more, of which it returns the number. It returns the rank at
+// which the next call goes on; 0: it has seen all.
+func (s *Store) look(ctx context.Context, r Ref, from int, now time.Time) (rank, noted int, err error) {
 	for range pagesAtMost {
 		page, err := s.Page(ctx, r, from, layout.MaxPage, true)
 		if err != nil {
-			return 0, ignoreAbsent(err)
+			return 0, noted, ignoreAbsent(err)
 		}
-		if err := s.lookAt(ctx, r, page.Ends, now); err != nil {
-			return 0, err
+		n, err := s.lookAt(ctx, r, page.Ends, now)
+		if noted += n; err != nil {
+			return 0, noted, err
 		}
 		if from = page.Next; from == 0 || len(page.Ends) >= layout.MaxPage/2 {
 			break
 		}
 	}
-	return from, nil
+	return from, noted, nil
 }
 
 // lookAt notes the ends of those of some parts that do not exist any more.
-func (s *Store) lookAt(ctx context.Context, r Ref, parts []End, now time.Time) error {
+func (s *Store) lookAt(ctx context.Context, r Ref, parts []End, now time.Time) (noted int, err error) {
 	ends, err := s.gone(ctx, parts, now)
 	if err != nil || len(ends) == 0 {
-		return err
+		return 0, err
 	}
-	return s.Note(ctx, r, ends...)
+	_, noted, err = s.settle(ctx, r, false, ends)
+	return noted, err
 }

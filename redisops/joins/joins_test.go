@@ -134,7 +134,7 @@ func TestAuditRunsTimerAfterCrash(t *testing.T) {
 	e := End{Part: a, End: wakebelltype.EndDone}
 	reply, err := w.timers.RunText(t.Context(), settleScript, w.keys(w.of), w.of.Name, "0", member(a), e.text())
 	require.NoError(t, err)
-	require.Equal(t, "e", reply)
+	require.Equal(t, "ed", reply)
 	require.False(t, w.due())
 	w.audit()
 	require.True(t, w.due())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -170,6 +171,9 @@ func (s *Store) Cancel(ctx context.Context, r Ref) (timer wakebelltype.Presence,
 	found, err := s.topics.Cancel(ctx, r.Topic, r.ID)
 	if err != nil {
 		return 0, 0, err
+	}
+	if found[0] != wakebelltype.PresenceAbsent {
+		s.timers.Metrics.Joined(ctx, r.Topic, metrics.JoinCancelled)
 	}
 	for from := 0; ; {
 		page, err := s.Page(ctx, r, from, layout.MaxPage, true)

@@ -2,11 +2,11 @@ package joins
 
 import (
 	"crypto/rand"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/joinref"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -15,45 +15,26 @@ import (
 const (
 	// Header is that of the timer of a join: the name of the join.
 	Header = wakebelltype.JoinHeader
-	// PartHeader is that of a part: for each of its joins the name, topic and id, which are
-	// escaped and have colons between them, with spaces between joins.
-	PartHeader = "wakebell-part"
+	// PartHeader is that of a part.
+	PartHeader = joinref.Header
 )
 
 // maxJoins is how many joins a part may have in its header. Of further ones its end is found
 // by their audits.
 const maxJoins = 16
 
-// Ref names a join by its timer, whose topic is a full one.
-type Ref struct {
-	Topic, ID string
-	Name      string // tells it from an earlier join of its timer; empty: any
-}
+// Ref names a join by its timer.
+type Ref joinref.Ref
 
 // NewName returns a name that no other join has.
 func NewName() string { return rand.Text() }
 
-func (r Ref) text() string {
-	return url.QueryEscape(r.Name) + ":" + url.QueryEscape(r.Topic) + ":" + url.QueryEscape(r.ID)
-}
-
 // RefsOf returns the joins of a part by its headers, at most maxJoins. What cannot be read is
 // left out.
 func RefsOf(headers []envelope.Header) (refs []Ref) {
-	i := slices.IndexFunc(headers, func(h envelope.Header) bool { return h.Key == PartHeader })
-	if i < 0 {
-		return nil
-	}
-	for text := range strings.SplitSeq(headers[i].Value, " ") {
-		words := strings.Split(text, ":")
-		if len(words) != 3 || len(refs) == maxJoins {
-			continue
-		}
-		name, bad := url.QueryUnescape(words[0])
-		topic, worse := url.QueryUnescape(words[1])
-		id, worst := url.QueryUnescape(words[2])
-		if bad == nil && worse == nil && worst == nil && name != "" && layout.CheckLogical(topic) == nil && layout.CheckID(id) == nil {
-			refs = append(refs, Ref{topic, id, name})
+	for _, r := range joinref.Of(headers) {
+		if len(refs) < maxJoins && layout.CheckLogical(r.Topic) == nil && layout.CheckID(r.ID) == nil {
+			refs = append(refs, Ref(r))
 		}
 	}
 	return refs
@@ -81,7 +62,7 @@ func Headers(headers []envelope.Header, name string, joins ...Ref) []envelope.He
 	}
 	texts := make([]string, len(joins))
 	for i, r := range joins {
-		texts[i] = r.text()
+		texts[i] = joinref.Ref(r).String()
 	}
 	return append(headers, envelope.Header{Key: PartHeader, Value: strings.Join(texts, " ")})
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/progress"
@@ -72,6 +74,7 @@ func (s *Store) Create(ctx context.Context, r Ref, life time.Duration, parts ...
 	if err := s.checkIn(ctx, r, firstCheck); err != nil {
 		return err
 	}
+	s.timers.Metrics.Joined(ctx, r.Topic, metrics.JoinMade)
 	_, err := s.add(ctx, r, parts[len(first):])
 	return err
 }
@@ -145,7 +148,7 @@ func (s *Store) Close(ctx context.Context, r Ref) error {
 	if err := check(r); err != nil {
 		return err
 	}
-	found, err := s.settle(ctx, r, true, nil)
+	found, _, err := s.settle(ctx, r, true, nil)
 	if err == nil && !found {
 		err = noJoin(r)
 	}
@@ -168,12 +171,13 @@ type End struct {
 // join that does not exist any more is no error. It may be repeated: the first end of a part
 // stays.
 func (s *Store) Note(ctx context.Context, r Ref, ends ...End) error {
-	_, err := s.settle(ctx, r, false, ends)
+	_, _, err := s.settle(ctx, r, false, ends)
 	return err
 }
 
-// settle is Note, which may close the join. Found reports whether it exists.
-func (s *Store) settle(ctx context.Context, r Ref, closes bool, ends []End) (found bool, err error) {
+// settle is Note, which may close the join. Found reports whether it exists, and noted how many
+// ends are new.
+func (s *Store) settle(ctx context.Context, r Ref, closes bool, ends []End) (found bool, noted int, err error) {
 	for first := true; first || len(ends) > 0; first = false {
 		args := []any{r.Name, flag(closes)}
 		n, size := 0, 0
@@ -186,16 +190,44 @@ func (s *Store) settle(ctx context.Context, r Ref, closes bool, ends []End) (fou
 		reply, err := s.timers.RunText(ctx, settleScript, s.keys(r), args...)
 		switch {
 		case err != nil:
-			return false, s.failed(r, err)
-		case reply == "a":
-			return false, nil
-		case reply == "e":
+			return false, noted, s.failed(r, err)
+		case reply == "" || reply == "a":
+			return false, noted, nil
+		}
+		noted += len(reply) - 1
+		s.count(ctx, r, reply[1:])
+		if reply[0] == 'e' {
 			if err := s.fire(ctx, r); err != nil {
-				return true, err
+				return true, noted, err
 			}
 		}
 	}
-	return true, nil
+	return true, noted, nil
+}
+
+// count measures ends by their codes.
+func (s *Store) count(ctx context.Context, r Ref, noted string) {
+	if noted == "" || s.timers.Metrics == nil {
+		return
+	}
+	for end, code := range codes {
+		s.timers.Metrics.PartsEnded(ctx, r.Topic, string(end), strings.Count(noted, code))
+	}
+}
+
+// Began measures that the handler of the timer of a join begins, and whether all parts have
+// ended. It reads the join for that, unless nothing is measured.
+func (s *Store) Began(ctx context.Context, r Ref) {
+	if !s.timers.Metrics.MeasuresJoins(ctx) {
+		return
+	}
+	switch _, join, err := s.Head(ctx, r); {
+	case err != nil: // it is not counted
+	case join.Complete():
+		s.timers.Metrics.Joined(ctx, r.Topic, metrics.JoinComplete)
+	default:
+		s.timers.Metrics.Joined(ctx, r.Topic, metrics.JoinTimedOut)
+	}
 }
 
 // fire runs the timer of a join of which all parts have ended, once: a timer that waits for

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
@@ -158,4 +160,45 @@ func TestPartRunsAgainAfterItsEndWasNoted(t *testing.T) {
 	join, err := again.Client().Join(t.Context(), done.Name(), "r")
 	require.NoError(t, err)
 	require.Equal(t, wakebelltype.Join{Parts: 1, Done: 1}, join)
+}
+
+// TestHandlersOfJoinsAreMeasured has one join whose parts end, and one whose instant comes
+// first, each with a handler that fails once: only the first attempt counts.
+func TestHandlersOfJoinsAreMeasured(t *testing.T) {
+	t.Parallel()
+	stacktest.Virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		work, done := wakebell.NewTopic[string]("work"), wakebell.NewTopic[string]("done")
+		reader := sdk.NewManualReader()
+		on := conntest.New(t, rdb, connection.Config{MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader))})
+		once := func(_ context.Context, timer wakebell.Timer[string]) error {
+			if timer.Attempt == 1 {
+				return errors.New("once more")
+			}
+			return nil
+		}
+		sys := stacktest.Launch(t, stacktest.BuildOn(t, on, wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(work, func(context.Context, wakebell.Timer[string]) error { return nil }), wakebell.Handle(done, once),
+		}}))
+		for id, in := range map[string]time.Duration{"soon": time.Second, "late": 24 * time.Hour} {
+			_, err := sys.Client().Schedule(t.Context(), wakebell.Batch(work.Draft("", wakebell.ID(id), wakebell.In(in))).
+				Then(done.Draft("", wakebell.ID(id), wakebell.In(time.Hour)))...)
+			require.NoError(t, err)
+		}
+		<-time.After(2 * time.Hour)
+
+		var collected metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &collected))
+		counted := map[string]int64{}
+		for _, m := range collected.ScopeMetrics[0].Metrics {
+			if m.Name != "wakebell.joins" {
+				continue
+			}
+			for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+				how, _ := p.Attributes.Value("wakebell.outcome")
+				counted[how.AsString()] = p.Value
+			}
+		}
+		require.Equal(t, map[string]int64{"made": 2, "complete": 1, "timed_out": 1}, counted)
+	})
 }

@@ -33,6 +33,9 @@ type join struct {
 func (r *reader) join(headers wakebell.Headers) *join {
 	_, has := headers.Get(wakebelltype.JoinHeader)
 	c, ok := r.Client.(joiner)
+	if has && !ok {
+		r.unread = append(r.unread, "its join: a client of a node reads none")
+	}
 	if !has || !ok {
 		return nil
 	}

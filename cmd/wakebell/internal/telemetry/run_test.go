@@ -144,6 +144,8 @@ func (n *node) loop(t *testing.T) {
 				_, _ = orders.Schedule(ctx, n.sys.Client(), "good", wakebell.Key("ada"))
 			}
 			_, _ = jobs.Schedule(ctx, n.peer, "good")
+			part, id := jobs.Draft("good", wakebell.ID("part-"+strconv.Itoa(i))), wakebell.ID("join-"+strconv.Itoa(i))
+			_, _ = n.sys.Client().Schedule(ctx, wakebell.Batch(part).Then(orders.Draft("good", id, wakebell.In(time.Minute)))...)
 			_, _ = batches.Schedule(ctx, n.sys.Client(), "good")
 			_, _ = batches.Schedule(ctx, n.sys.Client(), "fail")
 			_, _ = mails.Publish(ctx, n.sys.Client().Queues(), "ada")

@@ -121,13 +121,13 @@ func (c *Client) fullName(topic string) (string, error) {
 	return full, nil
 }
 
-// fullParts puts the prefix before the topics of parts.
-func (c *Client) fullParts(parts []wakebelltype.Part) ([]wakebelltype.Part, error) {
+// fullParts puts the prefix before the topics of parts, which a field has.
+func (c *Client) fullParts(field string, parts []wakebelltype.Part) ([]wakebelltype.Part, error) {
 	full := make([]wakebelltype.Part, len(parts))
 	for i, p := range parts {
 		name, err := c.fullName(p.Topic)
 		if err != nil {
-			return nil, fmt.Errorf("part %d: %w", i, err)
+			return nil, fmt.Errorf("%s: part %d: %w", field, i, err)
 		}
 		full[i] = wakebelltype.Part{Topic: name, ID: p.ID}
 	}

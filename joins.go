@@ -209,8 +209,8 @@ func (c *Client) planned(d *Draft) (t joins.Timer, err error) {
 	if !d.at.IsZero() {
 		t.Life = time.Until(d.at)
 	}
-	if t.Parts, err = c.fullParts(d.join.parts); err == nil {
-		t.Of, err = c.fullParts(d.join.of)
+	if t.Parts, err = c.fullParts("After", d.join.parts); err == nil {
+		t.Of, err = c.fullParts("PartOf", d.join.of)
 	}
 	return t, err
 }
@@ -254,7 +254,7 @@ func (c *Client) AddParts(ctx context.Context, topic, id string, parts ...wakebe
 	if err != nil {
 		return err
 	}
-	if parts, err = c.fullParts(parts); err != nil {
+	if parts, err = c.fullParts("parts", parts); err != nil {
 		return err
 	}
 	r, err := c.joins.Add(ctx, joins.Ref{Topic: full, ID: id}, parts...)

@@ -58,6 +58,7 @@ class Link:
         self._last_error: errors.WakebellError | None = None
         self._next = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._waits: set[asyncio.Future[Any]] = set()
         self._room = asyncio.Semaphore(MAX_FLIGHT)
         self._out: list[remote_pb2.Command] = []
         self._wake = asyncio.Event()
@@ -85,6 +86,8 @@ class Link:
         self.closed = True
         for lost in list(self.turns.values()):
             lost()  # the end of the session releases them
+        for wait in self._waits:
+            wait.cancel()
         self._wake.set()
         if self._running is not None:
             if not self._up:
@@ -154,8 +157,16 @@ class Link:
             self.start()
             await self._wait_up(deadline)
             left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            wait = asyncio.ensure_future(wait_timer(self._new_channel(), self._token(), request, left))
+            self._waits.add(wait)
+            wait.add_done_callback(self._waits.discard)
             try:
-                return await wait_timer(self._new_channel(), self._token(), request, left)
+                return await wait
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not self.closed or task is not None and task.cancelling():
+                    raise
+                raise errors.ClosedError("the client is closed") from None
             except (errors.UnavailableError, errors.OverloadedError):
                 if deadline is not None and time.monotonic() + WAIT_AGAIN >= deadline:
                     raise

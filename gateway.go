@@ -213,7 +213,7 @@ func joinedBy(m *messages.ScheduleRequest, key *timers.Key) ScheduleOption {
 		}
 		d.join.name, d.join.open = m.GetJoinName(), m.GetOpen()
 		*d = d.waiting(convert.Parts(m.GetAfter()))
-		if key != nil { // a repeated request has the same join, whatever its sender calls it
+		if key != nil { // a repeated request has the same join, also with another name
 			d.join.name = key.Name(m.GetTopic() + "\x00" + d.id)
 		}
 		return within("join_name", len(d.join.name), 0, maxJoinName)

@@ -27,10 +27,10 @@ func TestJoinsOverHTTP(t *testing.T) {
 	n.http(t, "POST", timers(work.Name()), `{"id": "a", "body": "rows", "part_of": [{"topic": "`+n.topic.Name()+`", "id": "r"}]}`).ok(t)
 	n.http(t, "POST", timers(work.Name()), `{"id": "b", "in": "1h", "body": "rows"}`).ok(t)
 	n.http(t, "POST", join+":add", `{"parts": [`+part("b")+`]}`).ok(t)
-	eventually(t, func() bool { return n.http(t, "GET", join, "").ok(t)["join"].(map[string]any)["done"] != nil })
+	eventually(t, func() bool { return n.http(t, "GET", join, "").ok(t)["join"].(map[string]any)["done"] == 1.0 })
 	n.http(t, "POST", join+":close", "").ok(t)
 	n.http(t, "POST", join+":add", `{"parts": [`+part("c")+`]}`).problem(t, http.StatusBadRequest, "invalid")
-	require.NotContains(t, n.http(t, "GET", join, "").ok(t)["join"], "open")
+	require.Equal(t, false, n.http(t, "GET", join, "").ok(t)["join"].(map[string]any)["open"])
 
 	page := n.http(t, "GET", join+"/parts?limit=2", "").ok(t)
 	parts := page["parts"].([]any)

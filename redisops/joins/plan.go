@@ -23,21 +23,26 @@ type Timer struct {
 
 // check checks what does not depend on other timers, so that nothing is written before.
 func (t *Timer) check() error {
-	if len(t.Parts) > MaxParts {
-		return tooMany(len(t.Parts))
-	}
 	if len(t.Of) > maxJoins {
 		return tooManyJoins(len(t.Of))
 	}
-	for i, list := range [][]wakebelltype.Part{t.Parts, t.Of} {
-		field := [...]string{"After", "PartOf"}[i]
-		for n, p := range list {
-			if err := check(Ref{Topic: p.Topic, ID: p.ID}); err != nil {
-				return fmt.Errorf("%s: part %d: %w", field, n, err)
-			}
-			if p == t.Part {
-				return argument.Invalid(field, "%s of %s would wait for itself", argument.Quote(p.ID), argument.Quote(p.Topic))
-			}
+	if err := checkParts("After", t.Part, t.Parts); err != nil {
+		return err
+	}
+	return checkParts("PartOf", t.Part, t.Of)
+}
+
+// checkParts checks the parts of a timer, which a field has.
+func checkParts(field string, of wakebelltype.Part, parts []wakebelltype.Part) error {
+	if len(parts) > MaxParts {
+		return argument.Invalid(field, "%d, at most %d of a join", len(parts), MaxParts)
+	}
+	for n, p := range parts {
+		if err := check(Ref{Topic: p.Topic, ID: p.ID}); err != nil {
+			return fmt.Errorf("%s: part %d: %w", field, n, err)
+		}
+		if p == of {
+			return argument.Invalid(field, "%s of %s would wait for itself", argument.Quote(p.ID), argument.Quote(p.Topic))
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/argument"
@@ -116,6 +117,19 @@ func (c *Client) fullName(topic string) (string, error) {
 		return "", argument.Invalid("topic", "empty")
 	case len(full) > wakebelltype.MaxName:
 		return "", argument.Invalid("topic", "%d bytes, at most %d", len(full), wakebelltype.MaxName)
+	}
+	return full, nil
+}
+
+// fullParts puts the prefix before the topics of parts, which a field has.
+func (c *Client) fullParts(field string, parts []wakebelltype.Part) ([]wakebelltype.Part, error) {
+	full := make([]wakebelltype.Part, len(parts))
+	for i, p := range parts {
+		name, err := c.fullName(p.Topic)
+		if err != nil {
+			return nil, fmt.Errorf("%s: part %d: %w", field, i, err)
+		}
+		full[i] = wakebelltype.Part{Topic: name, ID: p.ID}
 	}
 	return full, nil
 }

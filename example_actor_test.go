@@ -306,8 +306,9 @@ func ExampleAfterOpen() {
 		_, err = Mails.Schedule(ctx, c, "ann", wakebell.ID("1"), wakebell.PartOf("mailings", "m-1"))
 		check(err)
 		bill(c, "inv-42")
-		check(c.AddParts(ctx, "mailings", "m-1", wakebelltype.Part{Topic: "invoices", ID: "inv-42"}))
-		check(c.CloseJoin(ctx, "mailings", "m-1"))
+		var joins wakebell.Joiner = c // or a remote.Client
+		check(joins.AddParts(ctx, "mailings", "m-1", wakebelltype.Part{Topic: "invoices", ID: "inv-42"}))
+		check(joins.CloseJoin(ctx, "mailings", "m-1"))
 		for part, err := range c.Parts(ctx, "mailings", "m-1", wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(part.Topic, part.ID, part.End == "")

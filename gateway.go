@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -124,9 +125,6 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	if d.join != nil {
-		return nil, argument.Invalid("After", "a Client on Redis schedules timers of joins, not a message")
-	}
 	m := &messages.ScheduleRequest{
 		Topic:         d.topic,
 		Id:            d.id,
@@ -153,6 +151,9 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 	}
 	if d.once != 0 {
 		m.Once = durationpb.New(d.once)
+	}
+	if j := d.join; j != nil {
+		m.After, m.Open, m.JoinName, m.PartOf = convert.PartMessages(j.parts), j.open, j.name, convert.PartMessages(j.of)
 	}
 	return m, nil
 }
@@ -193,11 +194,34 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	if m.GetOnce() != nil {
 		opts = append(opts, spanning("once", m.GetOnce(), Once))
 	}
+	if len(m.GetAfter()) > 0 || m.GetOpen() || m.GetJoinName() != "" || len(m.GetPartOf()) > 0 {
+		opts = append(opts, joinedBy(m, key))
+	}
 	if m.GetId() == "" { // the id of the idempotency key is none of the caller's
 		opts = append(opts, (*Draft).needsID)
 	}
 	return NewTopic[[]byte](m.GetTopic()).Draft(m.GetBody(), opts...)
 }
+
+// joinedBy returns the option for what a request has to do with joins.
+func joinedBy(m *messages.ScheduleRequest, key *timers.Key) ScheduleOption {
+	return func(d *Draft) error {
+		d.join = d.join.with()
+		d.join.of = convert.Parts(m.GetPartOf())
+		if len(m.GetAfter()) == 0 && !m.GetOpen() && m.GetJoinName() == "" {
+			return nil
+		}
+		d.join.name, d.join.open = m.GetJoinName(), m.GetOpen()
+		*d = d.waiting(convert.Parts(m.GetAfter()))
+		if key != nil { // a repeated request has the same join, also with another name
+			d.join.name = key.Name(m.GetTopic() + "\x00" + d.id)
+		}
+		return within("join_name", len(d.join.name), 0, maxJoinName)
+	}
+}
+
+// maxJoinName bounds the name of a join that a request has, in bytes.
+const maxJoinName = 128
 
 // wrong returns an option that fails with err.
 func wrong(err error) ScheduleOption { return func(*Draft) error { return err } }
@@ -233,4 +257,45 @@ func spanning(field string, d *durationpb.Duration, option func(time.Duration) S
 		return wrong(argument.Invalid(field, "%d s and %d ns, want a duration of at most 292 years", d.GetSeconds(), d.GetNanos()))
 	}
 	return option(span)
+}
+
+func (r requests) listParts(ctx context.Context, m *messages.ListPartsRequest) (messages.Answer, error) {
+	full, err := r.client.fullName(m.GetTopic())
+	if err != nil {
+		return nil, err
+	}
+	of := joins.Ref{Topic: full, ID: m.GetId(), Name: m.GetJoinName()}
+	page, next, err := pageOf(ctx, r.client.joins, r.client.on.Prefix, of, m.GetAfter(), int(m.GetLimit()), m.GetRunning())
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.ListPartsResponse{Request: m.GetRequest(), Next: next}
+	for _, e := range page {
+		part := convert.PartEndMessage(e.PartEnd)
+		if e.Result != nil {
+			part.Result = &messages.TimerResult{
+				Content: contentMessage(e.Result.Content), Attempt: convert.Count(e.Result.Attempt),
+				Activation: convert.Timestamp(e.Result.Activation), At: convert.Timestamp(e.Result.At),
+			}
+		}
+		answer.Parts = append(answer.Parts, part)
+	}
+	return answer, nil
+}
+
+func (r requests) cancelJoin(ctx context.Context, m *messages.CancelJoinRequest) (messages.Answer, error) {
+	full, err := r.client.fullName(m.GetTopic())
+	if err != nil {
+		return nil, err
+	}
+	may := map[string]bool{full: true}
+	for _, topic := range m.GetTopics() {
+		other, err := r.client.fullName(topic)
+		if err != nil {
+			return nil, err
+		}
+		may[other] = true
+	}
+	_, parts, err := r.client.joins.Cancel(ctx, joins.Ref{Topic: full, ID: m.GetId()}, func(topic string) bool { return may[topic] })
+	return &messages.CancelJoinResponse{Request: m.GetRequest(), Parts: parts}, err
 }

@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/joins"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -40,7 +42,10 @@ func (j *joining) check(d *Draft) error {
 	return nil
 }
 
-// with returns what joins has d do with joins, to be changed.
+// joined reports whether the draft has to do with joins.
+func (d Draft) joined() bool { return d.join != nil }
+
+// with returns what j says, to be changed.
 func (j *joining) with() *joining {
 	if j == nil {
 		return &joining{}
@@ -143,8 +148,8 @@ func Chain(drafts ...Draft) []Draft {
 	return chain
 }
 
-// scheduleJoined is Schedule for drafts some of which have to do with joins.
-func (c *Client) scheduleJoined(ctx context.Context, drafts []Draft) ([]wakebelltype.Scheduled, error) {
+// scheduleJoined is send for drafts some of which have to do with joins.
+func (c *Client) scheduleJoined(ctx context.Context, key *timers.Key, drafts []Draft) ([]wakebelltype.Scheduled, error) {
 	if _, err := c.batch(drafts); err != nil {
 		return nil, err
 	}
@@ -172,12 +177,15 @@ func (c *Client) scheduleJoined(ctx context.Context, drafts []Draft) ([]wakebell
 	}
 	stored := make([]wakebelltype.Scheduled, len(drafts))
 	var few error
-	for _, list := range order {
+	for n, list := range order {
+		if n > 0 && key != nil { // each has answers of its own
+			key = key.Part(len(order[0]))
+		}
 		some := make([]Draft, len(list))
 		for k, i := range list {
 			some[k] = drafts[i]
 		}
-		done, err := c.send(ctx, nil, some)
+		done, err := c.send(ctx, key, some)
 		if errors.Is(err, ErrTooFewReplicas) {
 			few, err = err, nil
 		}
@@ -201,11 +209,22 @@ func (c *Client) planned(d *Draft) (t joins.Timer, err error) {
 	if !d.at.IsZero() {
 		t.Life = time.Until(d.at)
 	}
-	if t.Parts, err = c.fullParts(d.join.parts); err == nil {
-		t.Of, err = c.fullParts(d.join.of)
+	if t.Parts, err = c.fullParts("After", d.join.parts); err == nil {
+		t.Of, err = c.fullParts("PartOf", d.join.of)
 	}
 	return t, err
 }
+
+// Joiner is what clients offer for joins, with Redis and over the network.
+type Joiner interface {
+	Join(ctx context.Context, topic, id string) (wakebelltype.Join, error)
+	Parts(ctx context.Context, topic, id string, p wakebelltype.Page) iter.Seq2[PartEnd, error]
+	AddParts(ctx context.Context, topic, id string, parts ...wakebelltype.Part) error
+	CloseJoin(ctx context.Context, topic, id string) error
+	CancelJoin(ctx context.Context, topic, id string) (parts int64, err error)
+}
+
+var _ Joiner = (*Client)(nil)
 
 // Join returns the state of the join of a timer; see After. It stays for an hour after the end
 // of the timer. Errors include ErrNotFound.
@@ -235,7 +254,7 @@ func (c *Client) AddParts(ctx context.Context, topic, id string, parts ...wakebe
 	if err != nil {
 		return err
 	}
-	if parts, err = c.fullParts(parts); err != nil {
+	if parts, err = c.fullParts("parts", parts); err != nil {
 		return err
 	}
 	r, err := c.joins.Add(ctx, joins.Ref{Topic: full, ID: id}, parts...)
@@ -263,52 +282,41 @@ func (c *Client) CancelJoin(ctx context.Context, topic, id string) (parts int64,
 	if err != nil {
 		return 0, err
 	}
-	_, parts, err = c.joins.Cancel(ctx, joins.Ref{Topic: full, ID: id})
+	_, parts, err = c.joins.Cancel(ctx, joins.Ref{Topic: full, ID: id}, nil)
 	return parts, err
-}
-
-// fullParts puts the prefix before the topics of parts.
-func (c *Client) fullParts(parts []wakebelltype.Part) ([]wakebelltype.Part, error) {
-	full := make([]wakebelltype.Part, len(parts))
-	for i, p := range parts {
-		name, err := c.fullName(p.Topic)
-		if err != nil {
-			return nil, fmt.Errorf("part %d: %w", i, err)
-		}
-		full[i] = wakebelltype.Part{Topic: name, ID: p.ID}
-	}
-	return full, nil
 }
 
 // partsOf lists the parts of a join, whose topics have a prefix.
 func partsOf(ctx context.Context, store *joins.Store, prefix string, r joins.Ref, p wakebelltype.Page) iter.Seq2[PartEnd, error] {
 	return paging.All(p, func(after string, limit int) (list []PartEnd, next string, err error) {
-		from := 0
-		if after != "" {
-			if from, err = strconv.Atoi(after); err != nil || from < 0 {
-				return nil, "", argument.Invalid("After", "%s is not a valid page cursor", quoted(after))
-			}
-		}
-		if limit == 0 {
-			limit = paging.MaxPage
-		}
-		page, err := store.Page(ctx, r, from, limit, false)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, e := range page.Ends {
-			end := PartEnd{PartEnd: wakebelltype.PartEnd{Part: e.Part, End: e.End, Reason: e.Reason, At: e.At, Cursor: strconv.Itoa(e.Rank + 1)}}
-			end.Topic = strings.TrimPrefix(end.Topic, prefix)
-			if of := e.Result; of != nil {
-				end.Result = &Result{Content: content(of.Payload, e.ID), Attempt: of.Attempt, Activation: of.Activation, At: of.At}
-			}
-			list = append(list, end)
-		}
-		if page.Next > 0 {
-			next = strconv.Itoa(page.Next)
-		}
-		return list, next, nil
+		return pageOf(ctx, store, prefix, r, after, limit, false)
 	})
+}
+
+// pageOf reads a page of the parts of a join; with open, of those only that have not ended.
+func pageOf(ctx context.Context, store *joins.Store, prefix string, r joins.Ref, after string, limit int, open bool) (list []PartEnd, next string, err error) {
+	from := 0
+	if after != "" {
+		if from, err = strconv.Atoi(after); err != nil || from < 0 {
+			return nil, "", argument.Invalid("After", "%s is not a valid page cursor", quoted(after))
+		}
+	}
+	page, err := store.Page(ctx, r, from, cmp.Or(limit, paging.MaxPage), open)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, e := range page.Ends {
+		end := PartEnd{PartEnd: wakebelltype.PartEnd{Part: e.Part, End: e.End, Reason: e.Reason, At: e.At, Cursor: strconv.Itoa(e.Rank + 1)}}
+		end.Topic = strings.TrimPrefix(end.Topic, prefix)
+		if of := e.Result; of != nil {
+			end.Result = &Result{Content: content(of.Payload, e.ID), Attempt: of.Attempt, Activation: of.Activation, At: of.At}
+		}
+		list = append(list, end)
+	}
+	if page.Next > 0 {
+		next = strconv.Itoa(page.Next)
+	}
+	return list, next, nil
 }
 
 // Parts returns an iterator over the parts of the join of the timer, in the order in which they

@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -52,6 +54,17 @@ func (r requests) answer(ctx context.Context, request messages.Request) (message
 		return r.runNow(ctx, m)
 	case *messages.GetTopicStatsRequest:
 		return r.stats(ctx, m)
+	case *messages.GetJoinRequest:
+		join, err := r.client.Join(ctx, m.GetTopic(), m.GetId())
+		return &messages.GetJoinResponse{Request: m.GetRequest(), Join: convert.JoinMessage(join)}, err
+	case *messages.ListPartsRequest:
+		return r.listParts(ctx, m)
+	case *messages.AddPartsRequest:
+		return &messages.AddPartsResponse{Request: m.GetRequest()}, r.client.AddParts(ctx, m.GetTopic(), m.GetId(), convert.Parts(m.GetParts())...)
+	case *messages.CloseJoinRequest:
+		return &messages.CloseJoinResponse{Request: m.GetRequest()}, r.client.CloseJoin(ctx, m.GetTopic(), m.GetId())
+	case *messages.CancelJoinRequest:
+		return r.cancelJoin(ctx, m)
 	case *messages.PublishRequest:
 		return r.publish(ctx, m)
 	case *messages.GuardTurnRequest:
@@ -99,7 +112,20 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 // write is Client.Schedule with the sender's span and an idempotency key; nil means
 // none.
 func (r requests) write(ctx context.Context, trace map[string]string, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	return r.client.send(r.client.on.Edge.Trace(ctx, trace), key, drafts)
+	ctx = r.client.on.Edge.Trace(ctx, trace)
+	if slices.ContainsFunc(drafts, Draft.joined) {
+		parts := 0
+		for i := range drafts {
+			if j := drafts[i].join; j != nil {
+				parts += len(j.parts) + len(j.of)
+			}
+		}
+		if parts > joins.MaxParts {
+			return nil, argument.Invalid("after, part_of", "%d in a request, at most %d", parts, joins.MaxParts)
+		}
+		return r.client.scheduleJoined(ctx, key, drafts)
+	}
+	return r.client.send(ctx, key, drafts)
 }
 
 func (r requests) cancel(ctx context.Context, m *messages.CancelRequest) (messages.Answer, error) {
@@ -231,10 +257,11 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
 }
 
-// forgetEncoded clears what the sender encodes differently each time.
+// forgetEncoded clears what the sender makes anew each time.
 func forgetEncoded(m proto.Message) {
 	switch m := m.(type) {
 	case *messages.ScheduleRequest:
+		m.JoinName = ""
 		if m.GetEncoded() {
 			m.Body, m.ContentType, m.Headers = nil, "", nil
 		}

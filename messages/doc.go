@@ -6,4 +6,4 @@
 // compatibility promise. Package messages imports no other package of this module.
 package messages
 
-//go:generate ../scripts/protoc.sh messages/wakebell.proto messages/gateway.proto messages/gates.proto messages/recurring.proto messages/queues.proto messages/remote.proto messages/remind.proto messages/operations.proto messages/services.proto
+//go:generate ../scripts/protoc.sh messages/wakebell.proto messages/gateway.proto messages/endings.proto messages/gates.proto messages/recurring.proto messages/queues.proto messages/remote.proto messages/remind.proto messages/operations.proto messages/services.proto

@@ -8,7 +8,7 @@ import (
 )
 
 // Request is a request that the gateway takes: one of gateway.proto, recurring.proto or
-// queues.proto, or a GuardTurnRequest.
+// queues.proto, one about joins of endings.proto, or a GuardTurnRequest.
 type Request interface {
 	proto.Message
 	GetRequest() uint64

@@ -527,7 +527,21 @@ type ScheduleRequest struct {
 	Encoded bool `protobuf:"varint,16,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	// The key by which handlers order timers, at most 512 bytes; empty: none, or that of
 	// the existing timer.
-	TimerKey      []byte `protobuf:"bytes,17,opt,name=timer_key,json=timerKey,proto3" json:"timer_key,omitempty"`
+	TimerKey []byte `protobuf:"bytes,17,opt,name=timer_key,json=timerKey,proto3" json:"timer_key,omitempty"`
+	// The timer is that of a join: it becomes due when these timers have ended, its parts, or
+	// at its instant, if that is earlier. Then at or in is required, and debounce, if_exists
+	// and once must be absent. A request has at most 100,000 parts, and so has a join.
+	After []*TimerPart `protobuf:"bytes,18,rep,name=after,proto3" json:"after,omitempty"`
+	// The join, which may be without parts at first, does not become due before its instant
+	// until it is closed; see AddPartsRequest and CloseJoinRequest.
+	Open bool `protobuf:"varint,19,opt,name=open,proto3" json:"open,omitempty"`
+	// The timer is a part of the joins of these timers, which are in the same request or open;
+	// at most 16.
+	PartOf []*TimerPart `protobuf:"bytes,20,rep,name=part_of,json=partOf,proto3" json:"part_of,omitempty"`
+	// Distinguishes the join from earlier ones of the timer, so that a repeated request makes one
+	// join; at most 128 bytes. The timer has a join if this is not empty, even without parts.
+	// Empty: that of the idempotency key, or a new one. A key does not cover it.
+	JoinName      string `protobuf:"bytes,21,opt,name=join_name,json=joinName,proto3" json:"join_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -694,6 +708,34 @@ func (x *ScheduleRequest) GetTimerKey() []byte {
 	return nil
 }
 
+func (x *ScheduleRequest) GetAfter() []*TimerPart {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ScheduleRequest) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *ScheduleRequest) GetPartOf() []*TimerPart {
+	if x != nil {
+		return x.PartOf
+	}
+	return nil
+}
+
+func (x *ScheduleRequest) GetJoinName() string {
+	if x != nil {
+		return x.JoinName
+	}
+	return ""
+}
+
 type isScheduleRequest_When interface {
 	isScheduleRequest_When()
 }
@@ -719,6 +761,59 @@ func (*ScheduleRequest_In) isScheduleRequest_When() {}
 
 func (*ScheduleRequest_Debounce) isScheduleRequest_When() {}
 
+// TimerPart names a timer that a join waits for, or that waits.
+type TimerPart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimerPart) Reset() {
+	*x = TimerPart{}
+	mi := &file_messages_gateway_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimerPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimerPart) ProtoMessage() {}
+
+func (x *TimerPart) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_gateway_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimerPart.ProtoReflect.Descriptor instead.
+func (*TimerPart) Descriptor() ([]byte, []int) {
+	return file_messages_gateway_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TimerPart) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *TimerPart) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 // Debounce makes a timer due when no ScheduleRequest for its id has arrived for
 // the delay, at the latest when the limit since the first has passed.
 type Debounce struct {
@@ -732,7 +827,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_messages_gateway_proto_msgTypes[2]
+	mi := &file_messages_gateway_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +839,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[2]
+	mi := &file_messages_gateway_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +852,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{2}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Debounce) GetDelay() *durationpb.Duration {
@@ -792,7 +887,7 @@ type ScheduleResponse struct {
 
 func (x *ScheduleResponse) Reset() {
 	*x = ScheduleResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[3]
+	mi := &file_messages_gateway_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -804,7 +899,7 @@ func (x *ScheduleResponse) String() string {
 func (*ScheduleResponse) ProtoMessage() {}
 
 func (x *ScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[3]
+	mi := &file_messages_gateway_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -817,7 +912,7 @@ func (x *ScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{3}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ScheduleResponse) GetRequest() uint64 {
@@ -875,7 +970,7 @@ type ScheduleBatchRequest struct {
 
 func (x *ScheduleBatchRequest) Reset() {
 	*x = ScheduleBatchRequest{}
-	mi := &file_messages_gateway_proto_msgTypes[4]
+	mi := &file_messages_gateway_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +982,7 @@ func (x *ScheduleBatchRequest) String() string {
 func (*ScheduleBatchRequest) ProtoMessage() {}
 
 func (x *ScheduleBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[4]
+	mi := &file_messages_gateway_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +995,7 @@ func (x *ScheduleBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleBatchRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleBatchRequest) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{4}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ScheduleBatchRequest) GetRequest() uint64 {
@@ -949,7 +1044,7 @@ type ScheduleBatchResponse struct {
 
 func (x *ScheduleBatchResponse) Reset() {
 	*x = ScheduleBatchResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[5]
+	mi := &file_messages_gateway_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1056,7 @@ func (x *ScheduleBatchResponse) String() string {
 func (*ScheduleBatchResponse) ProtoMessage() {}
 
 func (x *ScheduleBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[5]
+	mi := &file_messages_gateway_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1069,7 @@ func (x *ScheduleBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleBatchResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleBatchResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{5}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ScheduleBatchResponse) GetRequest() uint64 {
@@ -1007,7 +1102,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_messages_gateway_proto_msgTypes[6]
+	mi := &file_messages_gateway_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1114,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[6]
+	mi := &file_messages_gateway_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1127,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{6}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CancelRequest) GetRequest() uint64 {
@@ -1081,7 +1176,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[7]
+	mi := &file_messages_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1188,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[7]
+	mi := &file_messages_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1201,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{7}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CancelResponse) GetRequest() uint64 {
@@ -1136,7 +1231,7 @@ type GetTimerRequest struct {
 
 func (x *GetTimerRequest) Reset() {
 	*x = GetTimerRequest{}
-	mi := &file_messages_gateway_proto_msgTypes[8]
+	mi := &file_messages_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1243,7 @@ func (x *GetTimerRequest) String() string {
 func (*GetTimerRequest) ProtoMessage() {}
 
 func (x *GetTimerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[8]
+	mi := &file_messages_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1256,7 @@ func (x *GetTimerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTimerRequest.ProtoReflect.Descriptor instead.
 func (*GetTimerRequest) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{8}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetTimerRequest) GetRequest() uint64 {
@@ -1203,7 +1298,7 @@ type GetTimerResponse struct {
 
 func (x *GetTimerResponse) Reset() {
 	*x = GetTimerResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[9]
+	mi := &file_messages_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1310,7 @@ func (x *GetTimerResponse) String() string {
 func (*GetTimerResponse) ProtoMessage() {}
 
 func (x *GetTimerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[9]
+	mi := &file_messages_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +1323,7 @@ func (x *GetTimerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTimerResponse.ProtoReflect.Descriptor instead.
 func (*GetTimerResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{9}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetTimerResponse) GetRequest() uint64 {
@@ -1273,7 +1368,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_messages_gateway_proto_msgTypes[10]
+	mi := &file_messages_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1380,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[10]
+	mi := &file_messages_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1393,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{10}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Timer) GetId() string {
@@ -1385,7 +1480,7 @@ type Content struct {
 
 func (x *Content) Reset() {
 	*x = Content{}
-	mi := &file_messages_gateway_proto_msgTypes[11]
+	mi := &file_messages_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +1492,7 @@ func (x *Content) String() string {
 func (*Content) ProtoMessage() {}
 
 func (x *Content) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[11]
+	mi := &file_messages_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +1505,7 @@ func (x *Content) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Content.ProtoReflect.Descriptor instead.
 func (*Content) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{11}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Content) GetBody() []byte {
@@ -1469,7 +1564,7 @@ type ListTimersRequest struct {
 
 func (x *ListTimersRequest) Reset() {
 	*x = ListTimersRequest{}
-	mi := &file_messages_gateway_proto_msgTypes[12]
+	mi := &file_messages_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1576,7 @@ func (x *ListTimersRequest) String() string {
 func (*ListTimersRequest) ProtoMessage() {}
 
 func (x *ListTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[12]
+	mi := &file_messages_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1589,7 @@ func (x *ListTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListTimersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{12}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListTimersRequest) GetRequest() uint64 {
@@ -1560,7 +1655,7 @@ type ListTimersResponse struct {
 
 func (x *ListTimersResponse) Reset() {
 	*x = ListTimersResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[13]
+	mi := &file_messages_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1667,7 @@ func (x *ListTimersResponse) String() string {
 func (*ListTimersResponse) ProtoMessage() {}
 
 func (x *ListTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[13]
+	mi := &file_messages_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1680,7 @@ func (x *ListTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListTimersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{13}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListTimersResponse) GetRequest() uint64 {
@@ -1630,7 +1725,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_messages_gateway_proto_msgTypes[14]
+	mi := &file_messages_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1737,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[14]
+	mi := &file_messages_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1750,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{14}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RescheduleRequest) GetRequest() uint64 {
@@ -1742,7 +1837,7 @@ type RescheduleResponse struct {
 
 func (x *RescheduleResponse) Reset() {
 	*x = RescheduleResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[15]
+	mi := &file_messages_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1849,7 @@ func (x *RescheduleResponse) String() string {
 func (*RescheduleResponse) ProtoMessage() {}
 
 func (x *RescheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[15]
+	mi := &file_messages_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1862,7 @@ func (x *RescheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleResponse.ProtoReflect.Descriptor instead.
 func (*RescheduleResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{15}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RescheduleResponse) GetRequest() uint64 {
@@ -1819,7 +1914,7 @@ type RunNowRequest struct {
 
 func (x *RunNowRequest) Reset() {
 	*x = RunNowRequest{}
-	mi := &file_messages_gateway_proto_msgTypes[16]
+	mi := &file_messages_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1926,7 @@ func (x *RunNowRequest) String() string {
 func (*RunNowRequest) ProtoMessage() {}
 
 func (x *RunNowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[16]
+	mi := &file_messages_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1939,7 @@ func (x *RunNowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunNowRequest.ProtoReflect.Descriptor instead.
 func (*RunNowRequest) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{16}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RunNowRequest) GetRequest() uint64 {
@@ -1886,7 +1981,7 @@ type RunNowResponse struct {
 
 func (x *RunNowResponse) Reset() {
 	*x = RunNowResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[17]
+	mi := &file_messages_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +1993,7 @@ func (x *RunNowResponse) String() string {
 func (*RunNowResponse) ProtoMessage() {}
 
 func (x *RunNowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[17]
+	mi := &file_messages_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +2006,7 @@ func (x *RunNowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunNowResponse.ProtoReflect.Descriptor instead.
 func (*RunNowResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{17}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RunNowResponse) GetRequest() uint64 {
@@ -1940,7 +2035,7 @@ type GetTopicStatsRequest struct {
 
 func (x *GetTopicStatsRequest) Reset() {
 	*x = GetTopicStatsRequest{}
-	mi := &file_messages_gateway_proto_msgTypes[18]
+	mi := &file_messages_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1952,7 +2047,7 @@ func (x *GetTopicStatsRequest) String() string {
 func (*GetTopicStatsRequest) ProtoMessage() {}
 
 func (x *GetTopicStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[18]
+	mi := &file_messages_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1965,7 +2060,7 @@ func (x *GetTopicStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{18}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTopicStatsRequest) GetRequest() uint64 {
@@ -2000,7 +2095,7 @@ type GetTopicStatsResponse struct {
 
 func (x *GetTopicStatsResponse) Reset() {
 	*x = GetTopicStatsResponse{}
-	mi := &file_messages_gateway_proto_msgTypes[19]
+	mi := &file_messages_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2107,7 @@ func (x *GetTopicStatsResponse) String() string {
 func (*GetTopicStatsResponse) ProtoMessage() {}
 
 func (x *GetTopicStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[19]
+	mi := &file_messages_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2120,7 @@ func (x *GetTopicStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{19}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetTopicStatsResponse) GetRequest() uint64 {
@@ -2075,7 +2170,7 @@ type TopicStats struct {
 
 func (x *TopicStats) Reset() {
 	*x = TopicStats{}
-	mi := &file_messages_gateway_proto_msgTypes[20]
+	mi := &file_messages_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +2182,7 @@ func (x *TopicStats) String() string {
 func (*TopicStats) ProtoMessage() {}
 
 func (x *TopicStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_gateway_proto_msgTypes[20]
+	mi := &file_messages_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +2195,7 @@ func (x *TopicStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStats.ProtoReflect.Descriptor instead.
 func (*TopicStats) Descriptor() ([]byte, []int) {
-	return file_messages_gateway_proto_rawDescGZIP(), []int{20}
+	return file_messages_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TopicStats) GetTotal() int64 {
@@ -2195,7 +2290,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x05Error\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12%\n" +
 	"\x04code\x18\x02 \x01(\x0e2\x11.wakebell.v1.CodeR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xa0\x06\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xb0\a\n" +
 	"\x0fScheduleRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -2214,7 +2309,11 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x03key\x18\x0e \x01(\tR\x03key\x12=\n" +
 	"\x05trace\x18\x0f \x03(\v2'.wakebell.v1.ScheduleRequest.TraceEntryR\x05trace\x12\x18\n" +
 	"\aencoded\x18\x10 \x01(\bR\aencoded\x12\x1b\n" +
-	"\ttimer_key\x18\x11 \x01(\fR\btimerKey\x1a:\n" +
+	"\ttimer_key\x18\x11 \x01(\fR\btimerKey\x12,\n" +
+	"\x05after\x18\x12 \x03(\v2\x16.wakebell.v1.TimerPartR\x05after\x12\x12\n" +
+	"\x04open\x18\x13 \x01(\bR\x04open\x12/\n" +
+	"\apart_of\x18\x14 \x03(\v2\x16.wakebell.v1.TimerPartR\x06partOf\x12\x1b\n" +
+	"\tjoin_name\x18\x15 \x01(\tR\bjoinName\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
@@ -2222,7 +2321,10 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"TraceEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x06\n" +
-	"\x04when\"l\n" +
+	"\x04when\"1\n" +
+	"\tTimerPart\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"l\n" +
 	"\bDebounce\x12/\n" +
 	"\x05delay\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12/\n" +
 	"\x05limit\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05limit\"\xcc\x01\n" +
@@ -2412,7 +2514,7 @@ func file_messages_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_messages_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_messages_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_messages_gateway_proto_goTypes = []any{
 	(Code)(0),                     // 0: wakebell.v1.Code
 	(Policy)(0),                   // 1: wakebell.v1.Policy
@@ -2421,82 +2523,85 @@ var file_messages_gateway_proto_goTypes = []any{
 	(State)(0),                    // 4: wakebell.v1.State
 	(*Error)(nil),                 // 5: wakebell.v1.Error
 	(*ScheduleRequest)(nil),       // 6: wakebell.v1.ScheduleRequest
-	(*Debounce)(nil),              // 7: wakebell.v1.Debounce
-	(*ScheduleResponse)(nil),      // 8: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchRequest)(nil),  // 9: wakebell.v1.ScheduleBatchRequest
-	(*ScheduleBatchResponse)(nil), // 10: wakebell.v1.ScheduleBatchResponse
-	(*CancelRequest)(nil),         // 11: wakebell.v1.CancelRequest
-	(*CancelResponse)(nil),        // 12: wakebell.v1.CancelResponse
-	(*GetTimerRequest)(nil),       // 13: wakebell.v1.GetTimerRequest
-	(*GetTimerResponse)(nil),      // 14: wakebell.v1.GetTimerResponse
-	(*Timer)(nil),                 // 15: wakebell.v1.Timer
-	(*Content)(nil),               // 16: wakebell.v1.Content
-	(*ListTimersRequest)(nil),     // 17: wakebell.v1.ListTimersRequest
-	(*ListTimersResponse)(nil),    // 18: wakebell.v1.ListTimersResponse
-	(*RescheduleRequest)(nil),     // 19: wakebell.v1.RescheduleRequest
-	(*RescheduleResponse)(nil),    // 20: wakebell.v1.RescheduleResponse
-	(*RunNowRequest)(nil),         // 21: wakebell.v1.RunNowRequest
-	(*RunNowResponse)(nil),        // 22: wakebell.v1.RunNowResponse
-	(*GetTopicStatsRequest)(nil),  // 23: wakebell.v1.GetTopicStatsRequest
-	(*GetTopicStatsResponse)(nil), // 24: wakebell.v1.GetTopicStatsResponse
-	(*TopicStats)(nil),            // 25: wakebell.v1.TopicStats
-	nil,                           // 26: wakebell.v1.ScheduleRequest.HeadersEntry
-	nil,                           // 27: wakebell.v1.ScheduleRequest.TraceEntry
-	nil,                           // 28: wakebell.v1.ScheduleBatchRequest.TraceEntry
-	nil,                           // 29: wakebell.v1.Content.HeadersEntry
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*TimerPart)(nil),             // 7: wakebell.v1.TimerPart
+	(*Debounce)(nil),              // 8: wakebell.v1.Debounce
+	(*ScheduleResponse)(nil),      // 9: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchRequest)(nil),  // 10: wakebell.v1.ScheduleBatchRequest
+	(*ScheduleBatchResponse)(nil), // 11: wakebell.v1.ScheduleBatchResponse
+	(*CancelRequest)(nil),         // 12: wakebell.v1.CancelRequest
+	(*CancelResponse)(nil),        // 13: wakebell.v1.CancelResponse
+	(*GetTimerRequest)(nil),       // 14: wakebell.v1.GetTimerRequest
+	(*GetTimerResponse)(nil),      // 15: wakebell.v1.GetTimerResponse
+	(*Timer)(nil),                 // 16: wakebell.v1.Timer
+	(*Content)(nil),               // 17: wakebell.v1.Content
+	(*ListTimersRequest)(nil),     // 18: wakebell.v1.ListTimersRequest
+	(*ListTimersResponse)(nil),    // 19: wakebell.v1.ListTimersResponse
+	(*RescheduleRequest)(nil),     // 20: wakebell.v1.RescheduleRequest
+	(*RescheduleResponse)(nil),    // 21: wakebell.v1.RescheduleResponse
+	(*RunNowRequest)(nil),         // 22: wakebell.v1.RunNowRequest
+	(*RunNowResponse)(nil),        // 23: wakebell.v1.RunNowResponse
+	(*GetTopicStatsRequest)(nil),  // 24: wakebell.v1.GetTopicStatsRequest
+	(*GetTopicStatsResponse)(nil), // 25: wakebell.v1.GetTopicStatsResponse
+	(*TopicStats)(nil),            // 26: wakebell.v1.TopicStats
+	nil,                           // 27: wakebell.v1.ScheduleRequest.HeadersEntry
+	nil,                           // 28: wakebell.v1.ScheduleRequest.TraceEntry
+	nil,                           // 29: wakebell.v1.ScheduleBatchRequest.TraceEntry
+	nil,                           // 30: wakebell.v1.Content.HeadersEntry
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
 }
 var file_messages_gateway_proto_depIdxs = []int32{
 	0,  // 0: wakebell.v1.Error.code:type_name -> wakebell.v1.Code
-	30, // 1: wakebell.v1.ScheduleRequest.timeout:type_name -> google.protobuf.Duration
-	26, // 2: wakebell.v1.ScheduleRequest.headers:type_name -> wakebell.v1.ScheduleRequest.HeadersEntry
-	31, // 3: wakebell.v1.ScheduleRequest.at:type_name -> google.protobuf.Timestamp
-	30, // 4: wakebell.v1.ScheduleRequest.in:type_name -> google.protobuf.Duration
-	7,  // 5: wakebell.v1.ScheduleRequest.debounce:type_name -> wakebell.v1.Debounce
+	31, // 1: wakebell.v1.ScheduleRequest.timeout:type_name -> google.protobuf.Duration
+	27, // 2: wakebell.v1.ScheduleRequest.headers:type_name -> wakebell.v1.ScheduleRequest.HeadersEntry
+	32, // 3: wakebell.v1.ScheduleRequest.at:type_name -> google.protobuf.Timestamp
+	31, // 4: wakebell.v1.ScheduleRequest.in:type_name -> google.protobuf.Duration
+	8,  // 5: wakebell.v1.ScheduleRequest.debounce:type_name -> wakebell.v1.Debounce
 	1,  // 6: wakebell.v1.ScheduleRequest.if_exists:type_name -> wakebell.v1.Policy
-	30, // 7: wakebell.v1.ScheduleRequest.once:type_name -> google.protobuf.Duration
-	27, // 8: wakebell.v1.ScheduleRequest.trace:type_name -> wakebell.v1.ScheduleRequest.TraceEntry
-	30, // 9: wakebell.v1.Debounce.delay:type_name -> google.protobuf.Duration
-	30, // 10: wakebell.v1.Debounce.limit:type_name -> google.protobuf.Duration
-	31, // 11: wakebell.v1.ScheduleResponse.due:type_name -> google.protobuf.Timestamp
-	2,  // 12: wakebell.v1.ScheduleResponse.outcome:type_name -> wakebell.v1.Outcome
-	31, // 13: wakebell.v1.ScheduleResponse.found:type_name -> google.protobuf.Timestamp
-	30, // 14: wakebell.v1.ScheduleBatchRequest.timeout:type_name -> google.protobuf.Duration
-	6,  // 15: wakebell.v1.ScheduleBatchRequest.timers:type_name -> wakebell.v1.ScheduleRequest
-	28, // 16: wakebell.v1.ScheduleBatchRequest.trace:type_name -> wakebell.v1.ScheduleBatchRequest.TraceEntry
-	8,  // 17: wakebell.v1.ScheduleBatchResponse.timers:type_name -> wakebell.v1.ScheduleResponse
-	30, // 18: wakebell.v1.CancelRequest.timeout:type_name -> google.protobuf.Duration
-	3,  // 19: wakebell.v1.CancelResponse.found:type_name -> wakebell.v1.Presence
-	30, // 20: wakebell.v1.GetTimerRequest.timeout:type_name -> google.protobuf.Duration
-	15, // 21: wakebell.v1.GetTimerResponse.timer:type_name -> wakebell.v1.Timer
-	4,  // 22: wakebell.v1.Timer.state:type_name -> wakebell.v1.State
-	31, // 23: wakebell.v1.Timer.due:type_name -> google.protobuf.Timestamp
-	31, // 24: wakebell.v1.Timer.activation:type_name -> google.protobuf.Timestamp
-	16, // 25: wakebell.v1.Timer.content:type_name -> wakebell.v1.Content
-	29, // 26: wakebell.v1.Content.headers:type_name -> wakebell.v1.Content.HeadersEntry
-	30, // 27: wakebell.v1.ListTimersRequest.timeout:type_name -> google.protobuf.Duration
-	31, // 28: wakebell.v1.ListTimersRequest.due_before:type_name -> google.protobuf.Timestamp
-	15, // 29: wakebell.v1.ListTimersResponse.timers:type_name -> wakebell.v1.Timer
-	30, // 30: wakebell.v1.RescheduleRequest.timeout:type_name -> google.protobuf.Duration
-	31, // 31: wakebell.v1.RescheduleRequest.at:type_name -> google.protobuf.Timestamp
-	30, // 32: wakebell.v1.RescheduleRequest.in:type_name -> google.protobuf.Duration
-	31, // 33: wakebell.v1.RescheduleResponse.due:type_name -> google.protobuf.Timestamp
-	2,  // 34: wakebell.v1.RescheduleResponse.outcome:type_name -> wakebell.v1.Outcome
-	31, // 35: wakebell.v1.RescheduleResponse.found:type_name -> google.protobuf.Timestamp
-	30, // 36: wakebell.v1.RunNowRequest.timeout:type_name -> google.protobuf.Duration
-	3,  // 37: wakebell.v1.RunNowResponse.found:type_name -> wakebell.v1.Presence
-	30, // 38: wakebell.v1.GetTopicStatsRequest.timeout:type_name -> google.protobuf.Duration
-	25, // 39: wakebell.v1.GetTopicStatsResponse.stats:type_name -> wakebell.v1.TopicStats
-	31, // 40: wakebell.v1.TopicStats.oldest_due:type_name -> google.protobuf.Timestamp
-	30, // 41: wakebell.v1.TopicStats.lag:type_name -> google.protobuf.Duration
-	31, // 42: wakebell.v1.TopicStats.paused_at:type_name -> google.protobuf.Timestamp
-	31, // 43: wakebell.v1.TopicStats.paused_until:type_name -> google.protobuf.Timestamp
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	31, // 7: wakebell.v1.ScheduleRequest.once:type_name -> google.protobuf.Duration
+	28, // 8: wakebell.v1.ScheduleRequest.trace:type_name -> wakebell.v1.ScheduleRequest.TraceEntry
+	7,  // 9: wakebell.v1.ScheduleRequest.after:type_name -> wakebell.v1.TimerPart
+	7,  // 10: wakebell.v1.ScheduleRequest.part_of:type_name -> wakebell.v1.TimerPart
+	31, // 11: wakebell.v1.Debounce.delay:type_name -> google.protobuf.Duration
+	31, // 12: wakebell.v1.Debounce.limit:type_name -> google.protobuf.Duration
+	32, // 13: wakebell.v1.ScheduleResponse.due:type_name -> google.protobuf.Timestamp
+	2,  // 14: wakebell.v1.ScheduleResponse.outcome:type_name -> wakebell.v1.Outcome
+	32, // 15: wakebell.v1.ScheduleResponse.found:type_name -> google.protobuf.Timestamp
+	31, // 16: wakebell.v1.ScheduleBatchRequest.timeout:type_name -> google.protobuf.Duration
+	6,  // 17: wakebell.v1.ScheduleBatchRequest.timers:type_name -> wakebell.v1.ScheduleRequest
+	29, // 18: wakebell.v1.ScheduleBatchRequest.trace:type_name -> wakebell.v1.ScheduleBatchRequest.TraceEntry
+	9,  // 19: wakebell.v1.ScheduleBatchResponse.timers:type_name -> wakebell.v1.ScheduleResponse
+	31, // 20: wakebell.v1.CancelRequest.timeout:type_name -> google.protobuf.Duration
+	3,  // 21: wakebell.v1.CancelResponse.found:type_name -> wakebell.v1.Presence
+	31, // 22: wakebell.v1.GetTimerRequest.timeout:type_name -> google.protobuf.Duration
+	16, // 23: wakebell.v1.GetTimerResponse.timer:type_name -> wakebell.v1.Timer
+	4,  // 24: wakebell.v1.Timer.state:type_name -> wakebell.v1.State
+	32, // 25: wakebell.v1.Timer.due:type_name -> google.protobuf.Timestamp
+	32, // 26: wakebell.v1.Timer.activation:type_name -> google.protobuf.Timestamp
+	17, // 27: wakebell.v1.Timer.content:type_name -> wakebell.v1.Content
+	30, // 28: wakebell.v1.Content.headers:type_name -> wakebell.v1.Content.HeadersEntry
+	31, // 29: wakebell.v1.ListTimersRequest.timeout:type_name -> google.protobuf.Duration
+	32, // 30: wakebell.v1.ListTimersRequest.due_before:type_name -> google.protobuf.Timestamp
+	16, // 31: wakebell.v1.ListTimersResponse.timers:type_name -> wakebell.v1.Timer
+	31, // 32: wakebell.v1.RescheduleRequest.timeout:type_name -> google.protobuf.Duration
+	32, // 33: wakebell.v1.RescheduleRequest.at:type_name -> google.protobuf.Timestamp
+	31, // 34: wakebell.v1.RescheduleRequest.in:type_name -> google.protobuf.Duration
+	32, // 35: wakebell.v1.RescheduleResponse.due:type_name -> google.protobuf.Timestamp
+	2,  // 36: wakebell.v1.RescheduleResponse.outcome:type_name -> wakebell.v1.Outcome
+	32, // 37: wakebell.v1.RescheduleResponse.found:type_name -> google.protobuf.Timestamp
+	31, // 38: wakebell.v1.RunNowRequest.timeout:type_name -> google.protobuf.Duration
+	3,  // 39: wakebell.v1.RunNowResponse.found:type_name -> wakebell.v1.Presence
+	31, // 40: wakebell.v1.GetTopicStatsRequest.timeout:type_name -> google.protobuf.Duration
+	26, // 41: wakebell.v1.GetTopicStatsResponse.stats:type_name -> wakebell.v1.TopicStats
+	32, // 42: wakebell.v1.TopicStats.oldest_due:type_name -> google.protobuf.Timestamp
+	31, // 43: wakebell.v1.TopicStats.lag:type_name -> google.protobuf.Duration
+	32, // 44: wakebell.v1.TopicStats.paused_at:type_name -> google.protobuf.Timestamp
+	32, // 45: wakebell.v1.TopicStats.paused_until:type_name -> google.protobuf.Timestamp
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_messages_gateway_proto_init() }
@@ -2509,7 +2614,7 @@ func file_messages_gateway_proto_init() {
 		(*ScheduleRequest_In)(nil),
 		(*ScheduleRequest_Debounce)(nil),
 	}
-	file_messages_gateway_proto_msgTypes[14].OneofWrappers = []any{
+	file_messages_gateway_proto_msgTypes[15].OneofWrappers = []any{
 		(*RescheduleRequest_At)(nil),
 		(*RescheduleRequest_In)(nil),
 	}
@@ -2519,7 +2624,7 @@ func file_messages_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_gateway_proto_rawDesc), len(file_messages_gateway_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

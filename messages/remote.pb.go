@@ -894,6 +894,11 @@ type Command struct {
 	//	*Command_AcquireTurn
 	//	*Command_ExtendTurn
 	//	*Command_ReleaseTurn
+	//	*Command_GetJoin
+	//	*Command_ListParts
+	//	*Command_AddParts
+	//	*Command_CloseJoin
+	//	*Command_CancelJoin
 	//	*Command_Keep
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
@@ -1144,6 +1149,51 @@ func (x *Command) GetReleaseTurn() *ReleaseTurnRequest {
 	return nil
 }
 
+func (x *Command) GetGetJoin() *GetJoinRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_GetJoin); ok {
+			return x.GetJoin
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetListParts() *ListPartsRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_ListParts); ok {
+			return x.ListParts
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetAddParts() *AddPartsRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_AddParts); ok {
+			return x.AddParts
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetCloseJoin() *CloseJoinRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_CloseJoin); ok {
+			return x.CloseJoin
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetCancelJoin() *CancelJoinRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_CancelJoin); ok {
+			return x.CancelJoin
+		}
+	}
+	return nil
+}
+
 func (x *Command) GetKeep() *KeepRequest {
 	if x != nil {
 		if x, ok := x.Kind.(*Command_Keep); ok {
@@ -1250,8 +1300,28 @@ type Command_ReleaseTurn struct {
 	ReleaseTurn *ReleaseTurnRequest `protobuf:"bytes,23,opt,name=release_turn,json=releaseTurn,proto3,oneof"`
 }
 
+type Command_GetJoin struct {
+	GetJoin *GetJoinRequest `protobuf:"bytes,24,opt,name=get_join,json=getJoin,proto3,oneof"`
+}
+
+type Command_ListParts struct {
+	ListParts *ListPartsRequest `protobuf:"bytes,25,opt,name=list_parts,json=listParts,proto3,oneof"`
+}
+
+type Command_AddParts struct {
+	AddParts *AddPartsRequest `protobuf:"bytes,26,opt,name=add_parts,json=addParts,proto3,oneof"`
+}
+
+type Command_CloseJoin struct {
+	CloseJoin *CloseJoinRequest `protobuf:"bytes,27,opt,name=close_join,json=closeJoin,proto3,oneof"`
+}
+
+type Command_CancelJoin struct {
+	CancelJoin *CancelJoinRequest `protobuf:"bytes,28,opt,name=cancel_join,json=cancelJoin,proto3,oneof"`
+}
+
 type Command_Keep struct {
-	Keep *KeepRequest `protobuf:"bytes,24,opt,name=keep,proto3,oneof"`
+	Keep *KeepRequest `protobuf:"bytes,29,opt,name=keep,proto3,oneof"`
 }
 
 func (*Command_Schedule) isCommand_Kind() {}
@@ -1299,6 +1369,16 @@ func (*Command_AcquireTurn) isCommand_Kind() {}
 func (*Command_ExtendTurn) isCommand_Kind() {}
 
 func (*Command_ReleaseTurn) isCommand_Kind() {}
+
+func (*Command_GetJoin) isCommand_Kind() {}
+
+func (*Command_ListParts) isCommand_Kind() {}
+
+func (*Command_AddParts) isCommand_Kind() {}
+
+func (*Command_CloseJoin) isCommand_Kind() {}
+
+func (*Command_CancelJoin) isCommand_Kind() {}
 
 func (*Command_Keep) isCommand_Kind() {}
 
@@ -1381,6 +1461,11 @@ type Reply struct {
 	//	*Reply_TurnLost
 	//	*Reply_ExtendTurn
 	//	*Reply_ReleaseTurn
+	//	*Reply_GetJoin
+	//	*Reply_ListParts
+	//	*Reply_AddParts
+	//	*Reply_CloseJoin
+	//	*Reply_CancelJoin
 	//	*Reply_Keep
 	Kind          isReply_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
@@ -1676,6 +1761,51 @@ func (x *Reply) GetReleaseTurn() *ReleaseTurnResponse {
 	return nil
 }
 
+func (x *Reply) GetGetJoin() *GetJoinResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_GetJoin); ok {
+			return x.GetJoin
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetListParts() *ListPartsResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_ListParts); ok {
+			return x.ListParts
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetAddParts() *AddPartsResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_AddParts); ok {
+			return x.AddParts
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetCloseJoin() *CloseJoinResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_CloseJoin); ok {
+			return x.CloseJoin
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetCancelJoin() *CancelJoinResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_CancelJoin); ok {
+			return x.CancelJoin
+		}
+	}
+	return nil
+}
+
 func (x *Reply) GetKeep() *KeepResponse {
 	if x != nil {
 		if x, ok := x.Kind.(*Reply_Keep); ok {
@@ -1801,8 +1931,28 @@ type Reply_ReleaseTurn struct {
 	ReleaseTurn *ReleaseTurnResponse `protobuf:"bytes,28,opt,name=release_turn,json=releaseTurn,proto3,oneof"`
 }
 
+type Reply_GetJoin struct {
+	GetJoin *GetJoinResponse `protobuf:"bytes,29,opt,name=get_join,json=getJoin,proto3,oneof"`
+}
+
+type Reply_ListParts struct {
+	ListParts *ListPartsResponse `protobuf:"bytes,30,opt,name=list_parts,json=listParts,proto3,oneof"`
+}
+
+type Reply_AddParts struct {
+	AddParts *AddPartsResponse `protobuf:"bytes,31,opt,name=add_parts,json=addParts,proto3,oneof"`
+}
+
+type Reply_CloseJoin struct {
+	CloseJoin *CloseJoinResponse `protobuf:"bytes,32,opt,name=close_join,json=closeJoin,proto3,oneof"`
+}
+
+type Reply_CancelJoin struct {
+	CancelJoin *CancelJoinResponse `protobuf:"bytes,33,opt,name=cancel_join,json=cancelJoin,proto3,oneof"`
+}
+
 type Reply_Keep struct {
-	Keep *KeepResponse `protobuf:"bytes,29,opt,name=keep,proto3,oneof"`
+	Keep *KeepResponse `protobuf:"bytes,34,opt,name=keep,proto3,oneof"`
 }
 
 func (*Reply_Error) isReply_Kind() {}
@@ -1861,13 +2011,23 @@ func (*Reply_ExtendTurn) isReply_Kind() {}
 
 func (*Reply_ReleaseTurn) isReply_Kind() {}
 
+func (*Reply_GetJoin) isReply_Kind() {}
+
+func (*Reply_ListParts) isReply_Kind() {}
+
+func (*Reply_AddParts) isReply_Kind() {}
+
+func (*Reply_CloseJoin) isReply_Kind() {}
+
+func (*Reply_CancelJoin) isReply_Kind() {}
+
 func (*Reply_Keep) isReply_Kind() {}
 
 var File_messages_remote_proto protoreflect.FileDescriptor
 
 const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
-	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x17messages/wakebell.proto\"\x8c\x02\n" +
+	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16messages/endings.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x17messages/wakebell.proto\"\x8c\x02\n" +
 	"\x10SubscribeRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -1943,7 +2103,7 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\x06extend\x18\x06 \x01(\v2\x13.wakebell.v1.ExtendH\x00R\x06extendB\x06\n" +
 	"\x04kind\"<\n" +
 	"\bCommands\x120\n" +
-	"\bcommands\x18\x01 \x03(\v2\x14.wakebell.v1.CommandR\bcommands\"\xe6\f\n" +
+	"\bcommands\x18\x01 \x03(\v2\x14.wakebell.v1.CommandR\bcommands\"\xa0\x0f\n" +
 	"\aCommand\x12:\n" +
 	"\bschedule\x18\x01 \x01(\v2\x1c.wakebell.v1.ScheduleRequestH\x00R\bschedule\x12J\n" +
 	"\x0eschedule_batch\x18\x02 \x01(\v2!.wakebell.v1.ScheduleBatchRequestH\x00R\rscheduleBatch\x124\n" +
@@ -1973,11 +2133,19 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\facquire_turn\x18\x15 \x01(\v2\x1f.wakebell.v1.AcquireTurnRequestH\x00R\vacquireTurn\x12A\n" +
 	"\vextend_turn\x18\x16 \x01(\v2\x1e.wakebell.v1.ExtendTurnRequestH\x00R\n" +
 	"extendTurn\x12D\n" +
-	"\frelease_turn\x18\x17 \x01(\v2\x1f.wakebell.v1.ReleaseTurnRequestH\x00R\vreleaseTurn\x12.\n" +
-	"\x04keep\x18\x18 \x01(\v2\x18.wakebell.v1.KeepRequestH\x00R\x04keepB\x06\n" +
+	"\frelease_turn\x18\x17 \x01(\v2\x1f.wakebell.v1.ReleaseTurnRequestH\x00R\vreleaseTurn\x128\n" +
+	"\bget_join\x18\x18 \x01(\v2\x1b.wakebell.v1.GetJoinRequestH\x00R\agetJoin\x12>\n" +
+	"\n" +
+	"list_parts\x18\x19 \x01(\v2\x1d.wakebell.v1.ListPartsRequestH\x00R\tlistParts\x12;\n" +
+	"\tadd_parts\x18\x1a \x01(\v2\x1c.wakebell.v1.AddPartsRequestH\x00R\baddParts\x12>\n" +
+	"\n" +
+	"close_join\x18\x1b \x01(\v2\x1d.wakebell.v1.CloseJoinRequestH\x00R\tcloseJoin\x12A\n" +
+	"\vcancel_join\x18\x1c \x01(\v2\x1e.wakebell.v1.CancelJoinRequestH\x00R\n" +
+	"cancelJoin\x12.\n" +
+	"\x04keep\x18\x1d \x01(\v2\x18.wakebell.v1.KeepRequestH\x00R\x04keepB\x06\n" +
 	"\x04kind\"7\n" +
 	"\aReplies\x12,\n" +
-	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\xff\x0e\n" +
+	"\areplies\x18\x01 \x03(\v2\x12.wakebell.v1.ReplyR\areplies\"\xbe\x11\n" +
 	"\x05Reply\x12*\n" +
 	"\x05error\x18\x01 \x01(\v2\x12.wakebell.v1.ErrorH\x00R\x05error\x12;\n" +
 	"\bschedule\x18\x02 \x01(\v2\x1d.wakebell.v1.ScheduleResponseH\x00R\bschedule\x12K\n" +
@@ -2012,8 +2180,16 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\tturn_lost\x18\x1a \x01(\v2\x15.wakebell.v1.TurnLostH\x00R\bturnLost\x12B\n" +
 	"\vextend_turn\x18\x1b \x01(\v2\x1f.wakebell.v1.ExtendTurnResponseH\x00R\n" +
 	"extendTurn\x12E\n" +
-	"\frelease_turn\x18\x1c \x01(\v2 .wakebell.v1.ReleaseTurnResponseH\x00R\vreleaseTurn\x12/\n" +
-	"\x04keep\x18\x1d \x01(\v2\x19.wakebell.v1.KeepResponseH\x00R\x04keepB\x06\n" +
+	"\frelease_turn\x18\x1c \x01(\v2 .wakebell.v1.ReleaseTurnResponseH\x00R\vreleaseTurn\x129\n" +
+	"\bget_join\x18\x1d \x01(\v2\x1c.wakebell.v1.GetJoinResponseH\x00R\agetJoin\x12?\n" +
+	"\n" +
+	"list_parts\x18\x1e \x01(\v2\x1e.wakebell.v1.ListPartsResponseH\x00R\tlistParts\x12<\n" +
+	"\tadd_parts\x18\x1f \x01(\v2\x1d.wakebell.v1.AddPartsResponseH\x00R\baddParts\x12?\n" +
+	"\n" +
+	"close_join\x18  \x01(\v2\x1e.wakebell.v1.CloseJoinResponseH\x00R\tcloseJoin\x12B\n" +
+	"\vcancel_join\x18! \x01(\v2\x1f.wakebell.v1.CancelJoinResponseH\x00R\n" +
+	"cancelJoin\x12/\n" +
+	"\x04keep\x18\" \x01(\v2\x19.wakebell.v1.KeepResponseH\x00R\x04keepB\x06\n" +
 	"\x04kindB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var (
@@ -2074,30 +2250,40 @@ var file_messages_remote_proto_goTypes = []any{
 	(*AcquireTurnRequest)(nil),       // 41: wakebell.v1.AcquireTurnRequest
 	(*ExtendTurnRequest)(nil),        // 42: wakebell.v1.ExtendTurnRequest
 	(*ReleaseTurnRequest)(nil),       // 43: wakebell.v1.ReleaseTurnRequest
-	(*KeepRequest)(nil),              // 44: wakebell.v1.KeepRequest
-	(*ScheduleResponse)(nil),         // 45: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),    // 46: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),           // 47: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),         // 48: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),       // 49: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),       // 50: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),           // 51: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),    // 52: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),     // 53: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),  // 54: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),  // 55: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),     // 56: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),     // 57: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),    // 58: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil), // 59: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),        // 60: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),          // 61: wakebell.v1.PublishResponse
-	(*Turn)(nil),                     // 62: wakebell.v1.Turn
-	(*TurnRefused)(nil),              // 63: wakebell.v1.TurnRefused
-	(*TurnLost)(nil),                 // 64: wakebell.v1.TurnLost
-	(*ExtendTurnResponse)(nil),       // 65: wakebell.v1.ExtendTurnResponse
-	(*ReleaseTurnResponse)(nil),      // 66: wakebell.v1.ReleaseTurnResponse
-	(*KeepResponse)(nil),             // 67: wakebell.v1.KeepResponse
+	(*GetJoinRequest)(nil),           // 44: wakebell.v1.GetJoinRequest
+	(*ListPartsRequest)(nil),         // 45: wakebell.v1.ListPartsRequest
+	(*AddPartsRequest)(nil),          // 46: wakebell.v1.AddPartsRequest
+	(*CloseJoinRequest)(nil),         // 47: wakebell.v1.CloseJoinRequest
+	(*CancelJoinRequest)(nil),        // 48: wakebell.v1.CancelJoinRequest
+	(*KeepRequest)(nil),              // 49: wakebell.v1.KeepRequest
+	(*ScheduleResponse)(nil),         // 50: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),    // 51: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),           // 52: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),         // 53: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),       // 54: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),       // 55: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),           // 56: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),    // 57: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),     // 58: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),  // 59: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),  // 60: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),     // 61: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),     // 62: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),    // 63: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil), // 64: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),        // 65: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),          // 66: wakebell.v1.PublishResponse
+	(*Turn)(nil),                     // 67: wakebell.v1.Turn
+	(*TurnRefused)(nil),              // 68: wakebell.v1.TurnRefused
+	(*TurnLost)(nil),                 // 69: wakebell.v1.TurnLost
+	(*ExtendTurnResponse)(nil),       // 70: wakebell.v1.ExtendTurnResponse
+	(*ReleaseTurnResponse)(nil),      // 71: wakebell.v1.ReleaseTurnResponse
+	(*GetJoinResponse)(nil),          // 72: wakebell.v1.GetJoinResponse
+	(*ListPartsResponse)(nil),        // 73: wakebell.v1.ListPartsResponse
+	(*AddPartsResponse)(nil),         // 74: wakebell.v1.AddPartsResponse
+	(*CloseJoinResponse)(nil),        // 75: wakebell.v1.CloseJoinResponse
+	(*CancelJoinResponse)(nil),       // 76: wakebell.v1.CancelJoinResponse
+	(*KeepResponse)(nil),             // 77: wakebell.v1.KeepResponse
 }
 var file_messages_remote_proto_depIdxs = []int32{
 	14, // 0: wakebell.v1.SubscribeRequest.timeout:type_name -> google.protobuf.Duration
@@ -2143,42 +2329,52 @@ var file_messages_remote_proto_depIdxs = []int32{
 	41, // 40: wakebell.v1.Command.acquire_turn:type_name -> wakebell.v1.AcquireTurnRequest
 	42, // 41: wakebell.v1.Command.extend_turn:type_name -> wakebell.v1.ExtendTurnRequest
 	43, // 42: wakebell.v1.Command.release_turn:type_name -> wakebell.v1.ReleaseTurnRequest
-	44, // 43: wakebell.v1.Command.keep:type_name -> wakebell.v1.KeepRequest
-	13, // 44: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
-	18, // 45: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
-	45, // 46: wakebell.v1.Reply.schedule:type_name -> wakebell.v1.ScheduleResponse
-	46, // 47: wakebell.v1.Reply.schedule_batch:type_name -> wakebell.v1.ScheduleBatchResponse
-	47, // 48: wakebell.v1.Reply.cancel:type_name -> wakebell.v1.CancelResponse
-	48, // 49: wakebell.v1.Reply.get_timer:type_name -> wakebell.v1.GetTimerResponse
-	49, // 50: wakebell.v1.Reply.list_timers:type_name -> wakebell.v1.ListTimersResponse
-	50, // 51: wakebell.v1.Reply.reschedule:type_name -> wakebell.v1.RescheduleResponse
-	51, // 52: wakebell.v1.Reply.run_now:type_name -> wakebell.v1.RunNowResponse
-	52, // 53: wakebell.v1.Reply.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsResponse
-	1,  // 54: wakebell.v1.Reply.subscribe:type_name -> wakebell.v1.SubscribeResponse
-	3,  // 55: wakebell.v1.Reply.unsubscribe:type_name -> wakebell.v1.UnsubscribeResponse
-	4,  // 56: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
-	5,  // 57: wakebell.v1.Reply.leases_extended:type_name -> wakebell.v1.LeasesExtended
-	7,  // 58: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
-	53, // 59: wakebell.v1.Reply.put_recurring:type_name -> wakebell.v1.PutRecurringResponse
-	54, // 60: wakebell.v1.Reply.delete_recurring:type_name -> wakebell.v1.DeleteRecurringResponse
-	55, // 61: wakebell.v1.Reply.enable_recurring:type_name -> wakebell.v1.EnableRecurringResponse
-	56, // 62: wakebell.v1.Reply.run_recurring:type_name -> wakebell.v1.RunRecurringResponse
-	57, // 63: wakebell.v1.Reply.get_recurring:type_name -> wakebell.v1.GetRecurringResponse
-	58, // 64: wakebell.v1.Reply.list_recurring:type_name -> wakebell.v1.ListRecurringResponse
-	59, // 65: wakebell.v1.Reply.preview_recurring:type_name -> wakebell.v1.PreviewRecurringResponse
-	60, // 66: wakebell.v1.Reply.guard_turn:type_name -> wakebell.v1.GuardTurnResponse
-	61, // 67: wakebell.v1.Reply.publish:type_name -> wakebell.v1.PublishResponse
-	62, // 68: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
-	63, // 69: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
-	64, // 70: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
-	65, // 71: wakebell.v1.Reply.extend_turn:type_name -> wakebell.v1.ExtendTurnResponse
-	66, // 72: wakebell.v1.Reply.release_turn:type_name -> wakebell.v1.ReleaseTurnResponse
-	67, // 73: wakebell.v1.Reply.keep:type_name -> wakebell.v1.KeepResponse
-	74, // [74:74] is the sub-list for method output_type
-	74, // [74:74] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	44, // 43: wakebell.v1.Command.get_join:type_name -> wakebell.v1.GetJoinRequest
+	45, // 44: wakebell.v1.Command.list_parts:type_name -> wakebell.v1.ListPartsRequest
+	46, // 45: wakebell.v1.Command.add_parts:type_name -> wakebell.v1.AddPartsRequest
+	47, // 46: wakebell.v1.Command.close_join:type_name -> wakebell.v1.CloseJoinRequest
+	48, // 47: wakebell.v1.Command.cancel_join:type_name -> wakebell.v1.CancelJoinRequest
+	49, // 48: wakebell.v1.Command.keep:type_name -> wakebell.v1.KeepRequest
+	13, // 49: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
+	18, // 50: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
+	50, // 51: wakebell.v1.Reply.schedule:type_name -> wakebell.v1.ScheduleResponse
+	51, // 52: wakebell.v1.Reply.schedule_batch:type_name -> wakebell.v1.ScheduleBatchResponse
+	52, // 53: wakebell.v1.Reply.cancel:type_name -> wakebell.v1.CancelResponse
+	53, // 54: wakebell.v1.Reply.get_timer:type_name -> wakebell.v1.GetTimerResponse
+	54, // 55: wakebell.v1.Reply.list_timers:type_name -> wakebell.v1.ListTimersResponse
+	55, // 56: wakebell.v1.Reply.reschedule:type_name -> wakebell.v1.RescheduleResponse
+	56, // 57: wakebell.v1.Reply.run_now:type_name -> wakebell.v1.RunNowResponse
+	57, // 58: wakebell.v1.Reply.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsResponse
+	1,  // 59: wakebell.v1.Reply.subscribe:type_name -> wakebell.v1.SubscribeResponse
+	3,  // 60: wakebell.v1.Reply.unsubscribe:type_name -> wakebell.v1.UnsubscribeResponse
+	4,  // 61: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
+	5,  // 62: wakebell.v1.Reply.leases_extended:type_name -> wakebell.v1.LeasesExtended
+	7,  // 63: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
+	58, // 64: wakebell.v1.Reply.put_recurring:type_name -> wakebell.v1.PutRecurringResponse
+	59, // 65: wakebell.v1.Reply.delete_recurring:type_name -> wakebell.v1.DeleteRecurringResponse
+	60, // 66: wakebell.v1.Reply.enable_recurring:type_name -> wakebell.v1.EnableRecurringResponse
+	61, // 67: wakebell.v1.Reply.run_recurring:type_name -> wakebell.v1.RunRecurringResponse
+	62, // 68: wakebell.v1.Reply.get_recurring:type_name -> wakebell.v1.GetRecurringResponse
+	63, // 69: wakebell.v1.Reply.list_recurring:type_name -> wakebell.v1.ListRecurringResponse
+	64, // 70: wakebell.v1.Reply.preview_recurring:type_name -> wakebell.v1.PreviewRecurringResponse
+	65, // 71: wakebell.v1.Reply.guard_turn:type_name -> wakebell.v1.GuardTurnResponse
+	66, // 72: wakebell.v1.Reply.publish:type_name -> wakebell.v1.PublishResponse
+	67, // 73: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
+	68, // 74: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
+	69, // 75: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
+	70, // 76: wakebell.v1.Reply.extend_turn:type_name -> wakebell.v1.ExtendTurnResponse
+	71, // 77: wakebell.v1.Reply.release_turn:type_name -> wakebell.v1.ReleaseTurnResponse
+	72, // 78: wakebell.v1.Reply.get_join:type_name -> wakebell.v1.GetJoinResponse
+	73, // 79: wakebell.v1.Reply.list_parts:type_name -> wakebell.v1.ListPartsResponse
+	74, // 80: wakebell.v1.Reply.add_parts:type_name -> wakebell.v1.AddPartsResponse
+	75, // 81: wakebell.v1.Reply.close_join:type_name -> wakebell.v1.CloseJoinResponse
+	76, // 82: wakebell.v1.Reply.cancel_join:type_name -> wakebell.v1.CancelJoinResponse
+	77, // 83: wakebell.v1.Reply.keep:type_name -> wakebell.v1.KeepResponse
+	84, // [84:84] is the sub-list for method output_type
+	84, // [84:84] is the sub-list for method input_type
+	84, // [84:84] is the sub-list for extension type_name
+	84, // [84:84] is the sub-list for extension extendee
+	0,  // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_messages_remote_proto_init() }
@@ -2186,6 +2382,7 @@ func file_messages_remote_proto_init() {
 	if File_messages_remote_proto != nil {
 		return
 	}
+	file_messages_endings_proto_init()
 	file_messages_gates_proto_init()
 	file_messages_gateway_proto_init()
 	file_messages_queues_proto_init()
@@ -2222,6 +2419,11 @@ func file_messages_remote_proto_init() {
 		(*Command_AcquireTurn)(nil),
 		(*Command_ExtendTurn)(nil),
 		(*Command_ReleaseTurn)(nil),
+		(*Command_GetJoin)(nil),
+		(*Command_ListParts)(nil),
+		(*Command_AddParts)(nil),
+		(*Command_CloseJoin)(nil),
+		(*Command_CancelJoin)(nil),
 		(*Command_Keep)(nil),
 	}
 	file_messages_remote_proto_msgTypes[13].OneofWrappers = []any{
@@ -2253,6 +2455,11 @@ func file_messages_remote_proto_init() {
 		(*Reply_TurnLost)(nil),
 		(*Reply_ExtendTurn)(nil),
 		(*Reply_ReleaseTurn)(nil),
+		(*Reply_GetJoin)(nil),
+		(*Reply_ListParts)(nil),
+		(*Reply_AddParts)(nil),
+		(*Reply_CloseJoin)(nil),
+		(*Reply_CancelJoin)(nil),
 		(*Reply_Keep)(nil),
 	}
 	type x struct{}

@@ -25,7 +25,7 @@ var File_messages_services_proto protoreflect.FileDescriptor
 
 const file_messages_services_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/services.proto\x12\vwakebell.v1\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x19messages/operations.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x15messages/remote.proto2\xb0\v\n" +
+	"\x17messages/services.proto\x12\vwakebell.v1\x1a\x16messages/endings.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x19messages/operations.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x15messages/remote.proto2\xa6\x0e\n" +
 	"\x06Timers\x12G\n" +
 	"\bSchedule\x12\x1c.wakebell.v1.ScheduleRequest\x1a\x1d.wakebell.v1.ScheduleResponse\x12V\n" +
 	"\rScheduleBatch\x12!.wakebell.v1.ScheduleBatchRequest\x1a\".wakebell.v1.ScheduleBatchResponse\x12A\n" +
@@ -36,7 +36,13 @@ const file_messages_services_proto_rawDesc = "" +
 	"\n" +
 	"Reschedule\x12\x1e.wakebell.v1.RescheduleRequest\x1a\x1f.wakebell.v1.RescheduleResponse\x12A\n" +
 	"\x06RunNow\x12\x1a.wakebell.v1.RunNowRequest\x1a\x1b.wakebell.v1.RunNowResponse\x12V\n" +
-	"\rGetTopicStats\x12!.wakebell.v1.GetTopicStatsRequest\x1a\".wakebell.v1.GetTopicStatsResponse\x12S\n" +
+	"\rGetTopicStats\x12!.wakebell.v1.GetTopicStatsRequest\x1a\".wakebell.v1.GetTopicStatsResponse\x12D\n" +
+	"\aGetJoin\x12\x1b.wakebell.v1.GetJoinRequest\x1a\x1c.wakebell.v1.GetJoinResponse\x12J\n" +
+	"\tListParts\x12\x1d.wakebell.v1.ListPartsRequest\x1a\x1e.wakebell.v1.ListPartsResponse\x12G\n" +
+	"\bAddParts\x12\x1c.wakebell.v1.AddPartsRequest\x1a\x1d.wakebell.v1.AddPartsResponse\x12J\n" +
+	"\tCloseJoin\x12\x1d.wakebell.v1.CloseJoinRequest\x1a\x1e.wakebell.v1.CloseJoinResponse\x12M\n" +
+	"\n" +
+	"CancelJoin\x12\x1e.wakebell.v1.CancelJoinRequest\x1a\x1f.wakebell.v1.CancelJoinResponse\x12S\n" +
 	"\fPutRecurring\x12 .wakebell.v1.PutRecurringRequest\x1a!.wakebell.v1.PutRecurringResponse\x12\\\n" +
 	"\x0fDeleteRecurring\x12#.wakebell.v1.DeleteRecurringRequest\x1a$.wakebell.v1.DeleteRecurringResponse\x12\\\n" +
 	"\x0fEnableRecurring\x12#.wakebell.v1.EnableRecurringRequest\x1a$.wakebell.v1.EnableRecurringResponse\x12S\n" +
@@ -110,124 +116,134 @@ var file_messages_services_proto_goTypes = []any{
 	(*RescheduleRequest)(nil),              // 5: wakebell.v1.RescheduleRequest
 	(*RunNowRequest)(nil),                  // 6: wakebell.v1.RunNowRequest
 	(*GetTopicStatsRequest)(nil),           // 7: wakebell.v1.GetTopicStatsRequest
-	(*PutRecurringRequest)(nil),            // 8: wakebell.v1.PutRecurringRequest
-	(*DeleteRecurringRequest)(nil),         // 9: wakebell.v1.DeleteRecurringRequest
-	(*EnableRecurringRequest)(nil),         // 10: wakebell.v1.EnableRecurringRequest
-	(*RunRecurringRequest)(nil),            // 11: wakebell.v1.RunRecurringRequest
-	(*GetRecurringRequest)(nil),            // 12: wakebell.v1.GetRecurringRequest
-	(*ListRecurringRequest)(nil),           // 13: wakebell.v1.ListRecurringRequest
-	(*PreviewRecurringRequest)(nil),        // 14: wakebell.v1.PreviewRecurringRequest
-	(*GuardTurnRequest)(nil),               // 15: wakebell.v1.GuardTurnRequest
-	(*PublishRequest)(nil),                 // 16: wakebell.v1.PublishRequest
-	(*Commands)(nil),                       // 17: wakebell.v1.Commands
-	(*ListTopicsRequest)(nil),              // 18: wakebell.v1.ListTopicsRequest
-	(*GetOverviewsRequest)(nil),            // 19: wakebell.v1.GetOverviewsRequest
-	(*CancelAllRequest)(nil),               // 20: wakebell.v1.CancelAllRequest
-	(*ForgetTopicRequest)(nil),             // 21: wakebell.v1.ForgetTopicRequest
-	(*RemoveTopicRequest)(nil),             // 22: wakebell.v1.RemoveTopicRequest
-	(*GetTopicShardsRequest)(nil),          // 23: wakebell.v1.GetTopicShardsRequest
-	(*DivideTopicRequest)(nil),             // 24: wakebell.v1.DivideTopicRequest
-	(*ReshardTopicRequest)(nil),            // 25: wakebell.v1.ReshardTopicRequest
-	(*GetTopicControlRequest)(nil),         // 26: wakebell.v1.GetTopicControlRequest
-	(*PauseTopicRequest)(nil),              // 27: wakebell.v1.PauseTopicRequest
-	(*ResumeTopicRequest)(nil),             // 28: wakebell.v1.ResumeTopicRequest
-	(*RetuneTopicRequest)(nil),             // 29: wakebell.v1.RetuneTopicRequest
-	(*DiagnoseRequest)(nil),                // 30: wakebell.v1.DiagnoseRequest
-	(*WaitTimerRequest)(nil),               // 31: wakebell.v1.WaitTimerRequest
-	(*TailRequest)(nil),                    // 32: wakebell.v1.TailRequest
-	(*AskNodesRequest)(nil),                // 33: wakebell.v1.AskNodesRequest
-	(*ListDeadLettersRequest)(nil),         // 34: wakebell.v1.ListDeadLettersRequest
-	(*GetDeadLetterRequest)(nil),           // 35: wakebell.v1.GetDeadLetterRequest
-	(*RedriveDeadLettersRequest)(nil),      // 36: wakebell.v1.RedriveDeadLettersRequest
-	(*DeleteDeadLettersRequest)(nil),       // 37: wakebell.v1.DeleteDeadLettersRequest
-	(*ListQueuesRequest)(nil),              // 38: wakebell.v1.ListQueuesRequest
-	(*GetQueueStatsRequest)(nil),           // 39: wakebell.v1.GetQueueStatsRequest
-	(*ListQueueMessagesRequest)(nil),       // 40: wakebell.v1.ListQueueMessagesRequest
-	(*RemoveQueueRequest)(nil),             // 41: wakebell.v1.RemoveQueueRequest
-	(*PurgeQueueRequest)(nil),              // 42: wakebell.v1.PurgeQueueRequest
-	(*ListQueueDeadLettersRequest)(nil),    // 43: wakebell.v1.ListQueueDeadLettersRequest
-	(*GetQueueDeadLetterRequest)(nil),      // 44: wakebell.v1.GetQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterRequest)(nil),  // 45: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*DeleteQueueDeadLettersRequest)(nil),  // 46: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*GetQueueThroughputRequest)(nil),      // 47: wakebell.v1.GetQueueThroughputRequest
-	(*ListQueueHistoryRequest)(nil),        // 48: wakebell.v1.ListQueueHistoryRequest
-	(*ListGatesRequest)(nil),               // 49: wakebell.v1.ListGatesRequest
-	(*GetGateRequest)(nil),                 // 50: wakebell.v1.GetGateRequest
-	(*ReleaseGateRequest)(nil),             // 51: wakebell.v1.ReleaseGateRequest
-	(*RepairGateRequest)(nil),              // 52: wakebell.v1.RepairGateRequest
-	(*RemoveGateRequest)(nil),              // 53: wakebell.v1.RemoveGateRequest
-	(*ExportRecurringRequest)(nil),         // 54: wakebell.v1.ExportRecurringRequest
-	(*ImportRecurringRequest)(nil),         // 55: wakebell.v1.ImportRecurringRequest
-	(*ListRecurringInstantsRequest)(nil),   // 56: wakebell.v1.ListRecurringInstantsRequest
-	(*BackfillRecurringRequest)(nil),       // 57: wakebell.v1.BackfillRecurringRequest
-	(*CountDueRequest)(nil),                // 58: wakebell.v1.CountDueRequest
-	(*GetThroughputRequest)(nil),           // 59: wakebell.v1.GetThroughputRequest
-	(*ListHistoryRequest)(nil),             // 60: wakebell.v1.ListHistoryRequest
-	(*ListAuditRequest)(nil),               // 61: wakebell.v1.ListAuditRequest
-	(*RecordChangeRequest)(nil),            // 62: wakebell.v1.RecordChangeRequest
-	(*ScheduleResponse)(nil),               // 63: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 64: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 65: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 66: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 67: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 68: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 69: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 70: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 71: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 72: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 73: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 74: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 75: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 76: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 77: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 78: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 79: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 80: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 81: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 82: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 83: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 84: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 85: wakebell.v1.RemoveTopicResponse
-	(*GetTopicShardsResponse)(nil),         // 86: wakebell.v1.GetTopicShardsResponse
-	(*DivideTopicResponse)(nil),            // 87: wakebell.v1.DivideTopicResponse
-	(*ReshardTopicResponse)(nil),           // 88: wakebell.v1.ReshardTopicResponse
-	(*GetTopicControlResponse)(nil),        // 89: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 90: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 91: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 92: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 93: wakebell.v1.DiagnoseResponse
-	(*WaitTimerResponse)(nil),              // 94: wakebell.v1.WaitTimerResponse
-	(*TailResponse)(nil),                   // 95: wakebell.v1.TailResponse
-	(*AskNodesResponse)(nil),               // 96: wakebell.v1.AskNodesResponse
-	(*ListDeadLettersResponse)(nil),        // 97: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 98: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 99: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 100: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 101: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 102: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 103: wakebell.v1.ListQueueMessagesResponse
-	(*RemoveQueueResponse)(nil),            // 104: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueResponse)(nil),             // 105: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 106: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 107: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 108: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 109: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*GetQueueThroughputResponse)(nil),     // 110: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryResponse)(nil),       // 111: wakebell.v1.ListQueueHistoryResponse
-	(*ListGatesResponse)(nil),              // 112: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 113: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 114: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 115: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 116: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 117: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 118: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsResponse)(nil),  // 119: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringResponse)(nil),      // 120: wakebell.v1.BackfillRecurringResponse
-	(*CountDueResponse)(nil),               // 121: wakebell.v1.CountDueResponse
-	(*GetThroughputResponse)(nil),          // 122: wakebell.v1.GetThroughputResponse
-	(*ListHistoryResponse)(nil),            // 123: wakebell.v1.ListHistoryResponse
-	(*ListAuditResponse)(nil),              // 124: wakebell.v1.ListAuditResponse
-	(*RecordChangeResponse)(nil),           // 125: wakebell.v1.RecordChangeResponse
+	(*GetJoinRequest)(nil),                 // 8: wakebell.v1.GetJoinRequest
+	(*ListPartsRequest)(nil),               // 9: wakebell.v1.ListPartsRequest
+	(*AddPartsRequest)(nil),                // 10: wakebell.v1.AddPartsRequest
+	(*CloseJoinRequest)(nil),               // 11: wakebell.v1.CloseJoinRequest
+	(*CancelJoinRequest)(nil),              // 12: wakebell.v1.CancelJoinRequest
+	(*PutRecurringRequest)(nil),            // 13: wakebell.v1.PutRecurringRequest
+	(*DeleteRecurringRequest)(nil),         // 14: wakebell.v1.DeleteRecurringRequest
+	(*EnableRecurringRequest)(nil),         // 15: wakebell.v1.EnableRecurringRequest
+	(*RunRecurringRequest)(nil),            // 16: wakebell.v1.RunRecurringRequest
+	(*GetRecurringRequest)(nil),            // 17: wakebell.v1.GetRecurringRequest
+	(*ListRecurringRequest)(nil),           // 18: wakebell.v1.ListRecurringRequest
+	(*PreviewRecurringRequest)(nil),        // 19: wakebell.v1.PreviewRecurringRequest
+	(*GuardTurnRequest)(nil),               // 20: wakebell.v1.GuardTurnRequest
+	(*PublishRequest)(nil),                 // 21: wakebell.v1.PublishRequest
+	(*Commands)(nil),                       // 22: wakebell.v1.Commands
+	(*ListTopicsRequest)(nil),              // 23: wakebell.v1.ListTopicsRequest
+	(*GetOverviewsRequest)(nil),            // 24: wakebell.v1.GetOverviewsRequest
+	(*CancelAllRequest)(nil),               // 25: wakebell.v1.CancelAllRequest
+	(*ForgetTopicRequest)(nil),             // 26: wakebell.v1.ForgetTopicRequest
+	(*RemoveTopicRequest)(nil),             // 27: wakebell.v1.RemoveTopicRequest
+	(*GetTopicShardsRequest)(nil),          // 28: wakebell.v1.GetTopicShardsRequest
+	(*DivideTopicRequest)(nil),             // 29: wakebell.v1.DivideTopicRequest
+	(*ReshardTopicRequest)(nil),            // 30: wakebell.v1.ReshardTopicRequest
+	(*GetTopicControlRequest)(nil),         // 31: wakebell.v1.GetTopicControlRequest
+	(*PauseTopicRequest)(nil),              // 32: wakebell.v1.PauseTopicRequest
+	(*ResumeTopicRequest)(nil),             // 33: wakebell.v1.ResumeTopicRequest
+	(*RetuneTopicRequest)(nil),             // 34: wakebell.v1.RetuneTopicRequest
+	(*DiagnoseRequest)(nil),                // 35: wakebell.v1.DiagnoseRequest
+	(*WaitTimerRequest)(nil),               // 36: wakebell.v1.WaitTimerRequest
+	(*TailRequest)(nil),                    // 37: wakebell.v1.TailRequest
+	(*AskNodesRequest)(nil),                // 38: wakebell.v1.AskNodesRequest
+	(*ListDeadLettersRequest)(nil),         // 39: wakebell.v1.ListDeadLettersRequest
+	(*GetDeadLetterRequest)(nil),           // 40: wakebell.v1.GetDeadLetterRequest
+	(*RedriveDeadLettersRequest)(nil),      // 41: wakebell.v1.RedriveDeadLettersRequest
+	(*DeleteDeadLettersRequest)(nil),       // 42: wakebell.v1.DeleteDeadLettersRequest
+	(*ListQueuesRequest)(nil),              // 43: wakebell.v1.ListQueuesRequest
+	(*GetQueueStatsRequest)(nil),           // 44: wakebell.v1.GetQueueStatsRequest
+	(*ListQueueMessagesRequest)(nil),       // 45: wakebell.v1.ListQueueMessagesRequest
+	(*RemoveQueueRequest)(nil),             // 46: wakebell.v1.RemoveQueueRequest
+	(*PurgeQueueRequest)(nil),              // 47: wakebell.v1.PurgeQueueRequest
+	(*ListQueueDeadLettersRequest)(nil),    // 48: wakebell.v1.ListQueueDeadLettersRequest
+	(*GetQueueDeadLetterRequest)(nil),      // 49: wakebell.v1.GetQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterRequest)(nil),  // 50: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*DeleteQueueDeadLettersRequest)(nil),  // 51: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*GetQueueThroughputRequest)(nil),      // 52: wakebell.v1.GetQueueThroughputRequest
+	(*ListQueueHistoryRequest)(nil),        // 53: wakebell.v1.ListQueueHistoryRequest
+	(*ListGatesRequest)(nil),               // 54: wakebell.v1.ListGatesRequest
+	(*GetGateRequest)(nil),                 // 55: wakebell.v1.GetGateRequest
+	(*ReleaseGateRequest)(nil),             // 56: wakebell.v1.ReleaseGateRequest
+	(*RepairGateRequest)(nil),              // 57: wakebell.v1.RepairGateRequest
+	(*RemoveGateRequest)(nil),              // 58: wakebell.v1.RemoveGateRequest
+	(*ExportRecurringRequest)(nil),         // 59: wakebell.v1.ExportRecurringRequest
+	(*ImportRecurringRequest)(nil),         // 60: wakebell.v1.ImportRecurringRequest
+	(*ListRecurringInstantsRequest)(nil),   // 61: wakebell.v1.ListRecurringInstantsRequest
+	(*BackfillRecurringRequest)(nil),       // 62: wakebell.v1.BackfillRecurringRequest
+	(*CountDueRequest)(nil),                // 63: wakebell.v1.CountDueRequest
+	(*GetThroughputRequest)(nil),           // 64: wakebell.v1.GetThroughputRequest
+	(*ListHistoryRequest)(nil),             // 65: wakebell.v1.ListHistoryRequest
+	(*ListAuditRequest)(nil),               // 66: wakebell.v1.ListAuditRequest
+	(*RecordChangeRequest)(nil),            // 67: wakebell.v1.RecordChangeRequest
+	(*ScheduleResponse)(nil),               // 68: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 69: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 70: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 71: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 72: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 73: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 74: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 75: wakebell.v1.GetTopicStatsResponse
+	(*GetJoinResponse)(nil),                // 76: wakebell.v1.GetJoinResponse
+	(*ListPartsResponse)(nil),              // 77: wakebell.v1.ListPartsResponse
+	(*AddPartsResponse)(nil),               // 78: wakebell.v1.AddPartsResponse
+	(*CloseJoinResponse)(nil),              // 79: wakebell.v1.CloseJoinResponse
+	(*CancelJoinResponse)(nil),             // 80: wakebell.v1.CancelJoinResponse
+	(*PutRecurringResponse)(nil),           // 81: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 82: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 83: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 84: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 85: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 86: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 87: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 88: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 89: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 90: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 91: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 92: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 93: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 94: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 95: wakebell.v1.RemoveTopicResponse
+	(*GetTopicShardsResponse)(nil),         // 96: wakebell.v1.GetTopicShardsResponse
+	(*DivideTopicResponse)(nil),            // 97: wakebell.v1.DivideTopicResponse
+	(*ReshardTopicResponse)(nil),           // 98: wakebell.v1.ReshardTopicResponse
+	(*GetTopicControlResponse)(nil),        // 99: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 100: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 101: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 102: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 103: wakebell.v1.DiagnoseResponse
+	(*WaitTimerResponse)(nil),              // 104: wakebell.v1.WaitTimerResponse
+	(*TailResponse)(nil),                   // 105: wakebell.v1.TailResponse
+	(*AskNodesResponse)(nil),               // 106: wakebell.v1.AskNodesResponse
+	(*ListDeadLettersResponse)(nil),        // 107: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 108: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 109: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 110: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 111: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 112: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 113: wakebell.v1.ListQueueMessagesResponse
+	(*RemoveQueueResponse)(nil),            // 114: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueResponse)(nil),             // 115: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 116: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 117: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 118: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 119: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*GetQueueThroughputResponse)(nil),     // 120: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryResponse)(nil),       // 121: wakebell.v1.ListQueueHistoryResponse
+	(*ListGatesResponse)(nil),              // 122: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 123: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 124: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 125: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 126: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 127: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 128: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsResponse)(nil),  // 129: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringResponse)(nil),      // 130: wakebell.v1.BackfillRecurringResponse
+	(*CountDueResponse)(nil),               // 131: wakebell.v1.CountDueResponse
+	(*GetThroughputResponse)(nil),          // 132: wakebell.v1.GetThroughputResponse
+	(*ListHistoryResponse)(nil),            // 133: wakebell.v1.ListHistoryResponse
+	(*ListAuditResponse)(nil),              // 134: wakebell.v1.ListAuditResponse
+	(*RecordChangeResponse)(nil),           // 135: wakebell.v1.RecordChangeResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,   // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -238,126 +254,136 @@ var file_messages_services_proto_depIdxs = []int32{
 	5,   // 5: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.RescheduleRequest
 	6,   // 6: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNowRequest
 	7,   // 7: wakebell.v1.Timers.GetTopicStats:input_type -> wakebell.v1.GetTopicStatsRequest
-	8,   // 8: wakebell.v1.Timers.PutRecurring:input_type -> wakebell.v1.PutRecurringRequest
-	9,   // 9: wakebell.v1.Timers.DeleteRecurring:input_type -> wakebell.v1.DeleteRecurringRequest
-	10,  // 10: wakebell.v1.Timers.EnableRecurring:input_type -> wakebell.v1.EnableRecurringRequest
-	11,  // 11: wakebell.v1.Timers.RunRecurring:input_type -> wakebell.v1.RunRecurringRequest
-	12,  // 12: wakebell.v1.Timers.GetRecurring:input_type -> wakebell.v1.GetRecurringRequest
-	13,  // 13: wakebell.v1.Timers.ListRecurring:input_type -> wakebell.v1.ListRecurringRequest
-	14,  // 14: wakebell.v1.Timers.PreviewRecurring:input_type -> wakebell.v1.PreviewRecurringRequest
-	15,  // 15: wakebell.v1.Timers.GuardTurn:input_type -> wakebell.v1.GuardTurnRequest
-	16,  // 16: wakebell.v1.Timers.Publish:input_type -> wakebell.v1.PublishRequest
-	17,  // 17: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
-	18,  // 18: wakebell.v1.Operations.ListTopics:input_type -> wakebell.v1.ListTopicsRequest
-	19,  // 19: wakebell.v1.Operations.GetOverviews:input_type -> wakebell.v1.GetOverviewsRequest
-	20,  // 20: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAllRequest
-	21,  // 21: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopicRequest
-	22,  // 22: wakebell.v1.Operations.RemoveTopic:input_type -> wakebell.v1.RemoveTopicRequest
-	23,  // 23: wakebell.v1.Operations.GetTopicShards:input_type -> wakebell.v1.GetTopicShardsRequest
-	24,  // 24: wakebell.v1.Operations.DivideTopic:input_type -> wakebell.v1.DivideTopicRequest
-	25,  // 25: wakebell.v1.Operations.ReshardTopic:input_type -> wakebell.v1.ReshardTopicRequest
-	26,  // 26: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
-	27,  // 27: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
-	28,  // 28: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
-	29,  // 29: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
-	30,  // 30: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
-	31,  // 31: wakebell.v1.Operations.WaitTimer:input_type -> wakebell.v1.WaitTimerRequest
-	32,  // 32: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
-	33,  // 33: wakebell.v1.Operations.AskNodes:input_type -> wakebell.v1.AskNodesRequest
-	34,  // 34: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
-	35,  // 35: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
-	36,  // 36: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
-	37,  // 37: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
-	38,  // 38: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
-	39,  // 39: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
-	40,  // 40: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
-	41,  // 41: wakebell.v1.Operations.RemoveQueue:input_type -> wakebell.v1.RemoveQueueRequest
-	42,  // 42: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
-	43,  // 43: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
-	44,  // 44: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
-	45,  // 45: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
-	46,  // 46: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
-	47,  // 47: wakebell.v1.Operations.GetQueueThroughput:input_type -> wakebell.v1.GetQueueThroughputRequest
-	48,  // 48: wakebell.v1.Operations.ListQueueHistory:input_type -> wakebell.v1.ListQueueHistoryRequest
-	49,  // 49: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
-	50,  // 50: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
-	51,  // 51: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
-	52,  // 52: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
-	53,  // 53: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
-	54,  // 54: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
-	55,  // 55: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
-	56,  // 56: wakebell.v1.Operations.ListRecurringInstants:input_type -> wakebell.v1.ListRecurringInstantsRequest
-	57,  // 57: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	58,  // 58: wakebell.v1.Operations.CountDue:input_type -> wakebell.v1.CountDueRequest
-	59,  // 59: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
-	60,  // 60: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
-	61,  // 61: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
-	62,  // 62: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
-	63,  // 63: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	64,  // 64: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	65,  // 65: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	66,  // 66: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	67,  // 67: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	68,  // 68: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	69,  // 69: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	70,  // 70: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	71,  // 71: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	72,  // 72: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	73,  // 73: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	74,  // 74: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	75,  // 75: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	76,  // 76: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	77,  // 77: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	78,  // 78: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	79,  // 79: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	80,  // 80: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	81,  // 81: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	82,  // 82: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	83,  // 83: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	84,  // 84: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	85,  // 85: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	86,  // 86: wakebell.v1.Operations.GetTopicShards:output_type -> wakebell.v1.GetTopicShardsResponse
-	87,  // 87: wakebell.v1.Operations.DivideTopic:output_type -> wakebell.v1.DivideTopicResponse
-	88,  // 88: wakebell.v1.Operations.ReshardTopic:output_type -> wakebell.v1.ReshardTopicResponse
-	89,  // 89: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	90,  // 90: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	91,  // 91: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	92,  // 92: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	93,  // 93: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	94,  // 94: wakebell.v1.Operations.WaitTimer:output_type -> wakebell.v1.WaitTimerResponse
-	95,  // 95: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	96,  // 96: wakebell.v1.Operations.AskNodes:output_type -> wakebell.v1.AskNodesResponse
-	97,  // 97: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	98,  // 98: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	99,  // 99: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	100, // 100: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	101, // 101: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	102, // 102: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	103, // 103: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	104, // 104: wakebell.v1.Operations.RemoveQueue:output_type -> wakebell.v1.RemoveQueueResponse
-	105, // 105: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	106, // 106: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	107, // 107: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	108, // 108: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	109, // 109: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	110, // 110: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
-	111, // 111: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
-	112, // 112: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	113, // 113: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	114, // 114: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	115, // 115: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	116, // 116: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	117, // 117: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	118, // 118: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	119, // 119: wakebell.v1.Operations.ListRecurringInstants:output_type -> wakebell.v1.ListRecurringInstantsResponse
-	120, // 120: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	121, // 121: wakebell.v1.Operations.CountDue:output_type -> wakebell.v1.CountDueResponse
-	122, // 122: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
-	123, // 123: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
-	124, // 124: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
-	125, // 125: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
-	63,  // [63:126] is the sub-list for method output_type
-	0,   // [0:63] is the sub-list for method input_type
+	8,   // 8: wakebell.v1.Timers.GetJoin:input_type -> wakebell.v1.GetJoinRequest
+	9,   // 9: wakebell.v1.Timers.ListParts:input_type -> wakebell.v1.ListPartsRequest
+	10,  // 10: wakebell.v1.Timers.AddParts:input_type -> wakebell.v1.AddPartsRequest
+	11,  // 11: wakebell.v1.Timers.CloseJoin:input_type -> wakebell.v1.CloseJoinRequest
+	12,  // 12: wakebell.v1.Timers.CancelJoin:input_type -> wakebell.v1.CancelJoinRequest
+	13,  // 13: wakebell.v1.Timers.PutRecurring:input_type -> wakebell.v1.PutRecurringRequest
+	14,  // 14: wakebell.v1.Timers.DeleteRecurring:input_type -> wakebell.v1.DeleteRecurringRequest
+	15,  // 15: wakebell.v1.Timers.EnableRecurring:input_type -> wakebell.v1.EnableRecurringRequest
+	16,  // 16: wakebell.v1.Timers.RunRecurring:input_type -> wakebell.v1.RunRecurringRequest
+	17,  // 17: wakebell.v1.Timers.GetRecurring:input_type -> wakebell.v1.GetRecurringRequest
+	18,  // 18: wakebell.v1.Timers.ListRecurring:input_type -> wakebell.v1.ListRecurringRequest
+	19,  // 19: wakebell.v1.Timers.PreviewRecurring:input_type -> wakebell.v1.PreviewRecurringRequest
+	20,  // 20: wakebell.v1.Timers.GuardTurn:input_type -> wakebell.v1.GuardTurnRequest
+	21,  // 21: wakebell.v1.Timers.Publish:input_type -> wakebell.v1.PublishRequest
+	22,  // 22: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
+	23,  // 23: wakebell.v1.Operations.ListTopics:input_type -> wakebell.v1.ListTopicsRequest
+	24,  // 24: wakebell.v1.Operations.GetOverviews:input_type -> wakebell.v1.GetOverviewsRequest
+	25,  // 25: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAllRequest
+	26,  // 26: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopicRequest
+	27,  // 27: wakebell.v1.Operations.RemoveTopic:input_type -> wakebell.v1.RemoveTopicRequest
+	28,  // 28: wakebell.v1.Operations.GetTopicShards:input_type -> wakebell.v1.GetTopicShardsRequest
+	29,  // 29: wakebell.v1.Operations.DivideTopic:input_type -> wakebell.v1.DivideTopicRequest
+	30,  // 30: wakebell.v1.Operations.ReshardTopic:input_type -> wakebell.v1.ReshardTopicRequest
+	31,  // 31: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
+	32,  // 32: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
+	33,  // 33: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
+	34,  // 34: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
+	35,  // 35: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
+	36,  // 36: wakebell.v1.Operations.WaitTimer:input_type -> wakebell.v1.WaitTimerRequest
+	37,  // 37: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
+	38,  // 38: wakebell.v1.Operations.AskNodes:input_type -> wakebell.v1.AskNodesRequest
+	39,  // 39: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
+	40,  // 40: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
+	41,  // 41: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
+	42,  // 42: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
+	43,  // 43: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
+	44,  // 44: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
+	45,  // 45: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
+	46,  // 46: wakebell.v1.Operations.RemoveQueue:input_type -> wakebell.v1.RemoveQueueRequest
+	47,  // 47: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
+	48,  // 48: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
+	49,  // 49: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
+	50,  // 50: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
+	51,  // 51: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
+	52,  // 52: wakebell.v1.Operations.GetQueueThroughput:input_type -> wakebell.v1.GetQueueThroughputRequest
+	53,  // 53: wakebell.v1.Operations.ListQueueHistory:input_type -> wakebell.v1.ListQueueHistoryRequest
+	54,  // 54: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
+	55,  // 55: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
+	56,  // 56: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
+	57,  // 57: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
+	58,  // 58: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
+	59,  // 59: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
+	60,  // 60: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
+	61,  // 61: wakebell.v1.Operations.ListRecurringInstants:input_type -> wakebell.v1.ListRecurringInstantsRequest
+	62,  // 62: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
+	63,  // 63: wakebell.v1.Operations.CountDue:input_type -> wakebell.v1.CountDueRequest
+	64,  // 64: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
+	65,  // 65: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
+	66,  // 66: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	67,  // 67: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
+	68,  // 68: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	69,  // 69: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	70,  // 70: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	71,  // 71: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	72,  // 72: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	73,  // 73: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	74,  // 74: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	75,  // 75: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	76,  // 76: wakebell.v1.Timers.GetJoin:output_type -> wakebell.v1.GetJoinResponse
+	77,  // 77: wakebell.v1.Timers.ListParts:output_type -> wakebell.v1.ListPartsResponse
+	78,  // 78: wakebell.v1.Timers.AddParts:output_type -> wakebell.v1.AddPartsResponse
+	79,  // 79: wakebell.v1.Timers.CloseJoin:output_type -> wakebell.v1.CloseJoinResponse
+	80,  // 80: wakebell.v1.Timers.CancelJoin:output_type -> wakebell.v1.CancelJoinResponse
+	81,  // 81: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	82,  // 82: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	83,  // 83: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	84,  // 84: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	85,  // 85: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	86,  // 86: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	87,  // 87: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	88,  // 88: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	89,  // 89: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	90,  // 90: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	91,  // 91: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	92,  // 92: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	93,  // 93: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	94,  // 94: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	95,  // 95: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	96,  // 96: wakebell.v1.Operations.GetTopicShards:output_type -> wakebell.v1.GetTopicShardsResponse
+	97,  // 97: wakebell.v1.Operations.DivideTopic:output_type -> wakebell.v1.DivideTopicResponse
+	98,  // 98: wakebell.v1.Operations.ReshardTopic:output_type -> wakebell.v1.ReshardTopicResponse
+	99,  // 99: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	100, // 100: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	101, // 101: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	102, // 102: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	103, // 103: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	104, // 104: wakebell.v1.Operations.WaitTimer:output_type -> wakebell.v1.WaitTimerResponse
+	105, // 105: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	106, // 106: wakebell.v1.Operations.AskNodes:output_type -> wakebell.v1.AskNodesResponse
+	107, // 107: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	108, // 108: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	109, // 109: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	110, // 110: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	111, // 111: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	112, // 112: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	113, // 113: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	114, // 114: wakebell.v1.Operations.RemoveQueue:output_type -> wakebell.v1.RemoveQueueResponse
+	115, // 115: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	116, // 116: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	117, // 117: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	118, // 118: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	119, // 119: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	120, // 120: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
+	121, // 121: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
+	122, // 122: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	123, // 123: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	124, // 124: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	125, // 125: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	126, // 126: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	127, // 127: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	128, // 128: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	129, // 129: wakebell.v1.Operations.ListRecurringInstants:output_type -> wakebell.v1.ListRecurringInstantsResponse
+	130, // 130: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	131, // 131: wakebell.v1.Operations.CountDue:output_type -> wakebell.v1.CountDueResponse
+	132, // 132: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
+	133, // 133: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
+	134, // 134: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	135, // 135: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
+	68,  // [68:136] is the sub-list for method output_type
+	0,   // [0:68] is the sub-list for method input_type
 	0,   // [0:0] is the sub-list for extension type_name
 	0,   // [0:0] is the sub-list for extension extendee
 	0,   // [0:0] is the sub-list for field type_name
@@ -368,6 +394,7 @@ func file_messages_services_proto_init() {
 	if File_messages_services_proto != nil {
 		return
 	}
+	file_messages_endings_proto_init()
 	file_messages_gates_proto_init()
 	file_messages_gateway_proto_init()
 	file_messages_operations_proto_init()

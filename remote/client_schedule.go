@@ -41,6 +41,9 @@ func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wake
 // schedule sends the requests of one call.
 func (c *Client) schedule(ctx context.Context, timers []*messages.ScheduleRequest) ([]wakebelltype.Scheduled, error) {
 	span := c.cfg.edge.Tracer.Inject(ctx)
+	if c.inSteps(timers) {
+		return c.scheduleInSteps(ctx, timers, span)
+	}
 	if len(timers) == 1 {
 		timers[0].Key, timers[0].Trace = keyOf(ctx), span
 		answer, err := call[*messages.ScheduleResponse](ctx, c, timers[0])
@@ -49,12 +52,17 @@ func (c *Client) schedule(ctx context.Context, timers []*messages.ScheduleReques
 		}
 		return []wakebelltype.Scheduled{scheduledOf(answer)}, nil
 	}
+	return c.inRequests(ctx, timers, span, 0)
+}
+
+// inRequests sends timers, before which others of the call were sent.
+func (c *Client) inRequests(ctx context.Context, timers []*messages.ScheduleRequest, span map[string]string, before int) ([]wakebelltype.Scheduled, error) {
 	done := make([]wakebelltype.Scheduled, 0, len(timers))
 	for len(timers) > 0 {
 		n := c.fitting(timers)
 		request := &messages.ScheduleBatchRequest{Timers: timers[:n], Trace: span}
 		if key := keyOf(ctx); key != "" {
-			request.Key = fmt.Sprintf("%s#%d", key, len(done))
+			request.Key = fmt.Sprintf("%s#%d", key, before+len(done))
 		}
 		answer, err := call[*messages.ScheduleBatchResponse](ctx, c, request)
 		if err != nil {
@@ -79,6 +87,8 @@ func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
 		for key, value := range t.GetHeaders() {
 			size += len(key) + len(value) + wire.EnvelopeOverhead
 		}
+		parts, _ := partsSize(t)
+		size += parts
 		if i == maxBatchTimers || (i > 0 && size > c.cfg.MaxMessage/2) {
 			return i
 		}

@@ -3,11 +3,17 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
@@ -79,19 +85,325 @@ func TestPartsEndWhoeverHandlesThem(t *testing.T) {
 	require.NoError(t, <-over)
 }
 
-// TestDraftsOfJoinsAreRefusedElsewhere checks that a client without Redis does not schedule a
-// timer without its join.
-func TestDraftsOfJoinsAreRefusedElsewhere(t *testing.T) {
+// endsOf returns how the parts of a listing have ended.
+func endsOf(t testing.TB, parts iter.Seq2[wakebell.PartEnd, error]) map[string]wakebelltype.End {
+	t.Helper()
+	all := map[string]wakebelltype.End{}
+	for p, err := range parts {
+		require.NoError(t, err)
+		all[p.ID] = p.End
+	}
+	return all
+}
+
+// partsOn returns parts of a topic.
+func partsOn(topic string, ids ...string) (parts []wakebelltype.Part) {
+	for _, id := range ids {
+		parts = append(parts, wakebelltype.Part{Topic: topic, ID: id})
+	}
+	return parts
+}
+
+// TestJoinsOverNetwork has a client without Redis schedule a join, whose timer it handles: it
+// is due after its last part, and the subscriber reads how the parts have ended.
+func TestJoinsOverNetwork(t *testing.T) {
+	t.Parallel()
+	work := wakebell.NewTopic[string](redistest.Name(t))
+	release := make(chan struct{})
+	n := serve(t, withToken(), wakebell.HandleResult(work, func(_ context.Context, timer wakebell.Timer[string]) (int, error) {
+		if timer.ID == "last" {
+			<-release
+		}
+		if timer.Body == "bad" {
+			return 0, wakebell.Reject(errors.New("never"))
+		}
+		return len(timer.Body), nil
+	}))
+	c, ctx := dial(t, n), t.Context()
+	seen := make(chan map[string]wakebelltype.End, 1)
+	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(ctx context.Context, l *messages.Lease) error {
+		seen <- endsOf(t, c.PartsOf(ctx, l))
+		return nil
+	})
+	_, err := work.Schedule(ctx, c, "before", wakebell.ID("before"), wakebell.In(time.Hour))
+	require.NoError(t, err)
+	drafts := wakebell.Batch(work.Draft("rows", wakebell.ID("good")), work.Draft("bad", wakebell.ID("bad")), work.Draft("last", wakebell.ID("last"))).
+		Then(n.topic.Draft("", wakebell.ID("r"), wakebell.In(time.Hour), wakebell.After(partsOn(work.Name(), "before", "unknown")...)))
+	stored, err := c.Schedule(ctx, drafts...)
+	require.NoError(t, err)
+	require.Equal(t, "r", stored[3].ID)
+	_, err = c.RunNow(ctx, work.Name(), "before")
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		join, err := c.Join(ctx, n.topic.Name(), "r")
+		return err == nil && join == wakebelltype.Join{Parts: 5, Done: 2, Dead: 1, Missing: 1}
+	})
+	require.Empty(t, seen, "a part runs")
+	close(release)
+	require.Equal(t, map[string]wakebelltype.End{
+		"before": wakebelltype.EndDone, "good": wakebelltype.EndDone, "last": wakebelltype.EndDone,
+		"bad": wakebelltype.EndDead, "unknown": wakebelltype.EndMissing,
+	}, receive(t, seen))
+
+	var paged []wakebell.PartEnd
+	for more := true; more; { // pages of two, as a program that resumes
+		more = false
+		page := wakebelltype.Page{Limit: 2}
+		if len(paged) > 0 {
+			page.After = paged[len(paged)-1].Cursor
+		}
+		for p, err := range c.Parts(ctx, n.topic.Name(), "r", page) {
+			require.NoError(t, err)
+			paged, more = append(paged, p), true
+		}
+	}
+	require.Len(t, paged, 5)
+	for _, p := range paged {
+		switch p.ID {
+		case "good":
+			rows, err := wakebell.ReadResult[int](ctx, c, p.Topic, p.ID, p.Result)
+			require.NoError(t, err)
+			require.Equal(t, 4, rows)
+		case "bad":
+			require.Equal(t, "never", p.Reason)
+		}
+	}
+	for _, err := range c.PartsOf(ctx, &messages.Lease{Topic: work.Name(), Id: "good"}) {
+		require.ErrorIs(t, err, wakebell.ErrNotFound, "it has no join")
+	}
+}
+
+// TestManyPartsOverNetwork schedules a join, a chain and a part of an open join, which need
+// several requests.
+func TestManyPartsOverNetwork(t *testing.T) {
+	t.Parallel()
+	const many = 1500
+	work, done := wakebell.NewTopic[string](redistest.Name(t)), make(chan string, 3)
+	n := serve(t, withToken(), wakebell.Handle(work, func(context.Context, wakebell.Timer[string]) error { return nil }))
+	c, ctx, sum := dial(t, n), t.Context(), n.topic
+	subscribe(t, c, remote.Subscription{Topic: sum.Name(), Name: "s"}, func(_ context.Context, l *messages.Lease) error {
+		done <- l.GetId()
+		return nil
+	})
+	drafts := make([]wakebell.Draft, many)
+	for i := range drafts {
+		drafts[i] = work.Draft("", wakebell.ID(strconv.Itoa(i)))
+	}
+	all := wakebell.Batch(drafts...).Then(sum.Draft("", wakebell.ID("first"), wakebell.In(time.Hour)))
+	chain := wakebell.Chain(all[many], sum.Draft("", wakebell.ID("second"), wakebell.In(time.Hour)),
+		sum.Draft("", wakebell.ID("third"), wakebell.In(time.Hour), wakebell.PartOf(sum.Name(), "open")))
+	open := sum.Draft("", wakebell.ID("open"), wakebell.In(time.Hour), wakebell.AfterOpen())
+	stored, err := c.Schedule(ctx, append(append(all[:many:many], chain...), open)...)
+	require.NoError(t, err)
+	require.Len(t, stored, many+4)
+	for i, s := range stored[:many] {
+		require.Equal(t, strconv.Itoa(i), s.ID)
+	}
+	for _, id := range []string{"first", "second", "third"} {
+		require.Equal(t, id, receive(t, done))
+	}
+	join, err := c.Join(ctx, sum.Name(), "first")
+	require.NoError(t, err)
+	require.Equal(t, wakebelltype.Join{Parts: many, Done: many}, join)
+	require.Len(t, endsOf(t, c.Parts(ctx, sum.Name(), "first", wakebelltype.Page{})), many)
+	join, err = c.Join(ctx, sum.Name(), "open")
+	require.NoError(t, err)
+	require.True(t, join.Open)
+	require.EqualValues(t, 1, join.Parts)
+}
+
+func inAnHour() *messages.ScheduleRequest_In {
+	return &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)}
+}
+
+func partOf(topic, id string) *messages.TimerPart { return &messages.TimerPart{Topic: topic, Id: id} }
+
+// TestRepeatedRequestHasOneJoin sends the same requests again, with and without an
+// idempotency key, and with another name of the join, as a client that made its drafts anew.
+func TestRepeatedRequestHasOneJoin(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
-	c := dial(t, n)
-	for _, d := range []wakebell.Draft{
-		n.topic.Draft("", wakebell.ID("a"), wakebell.In(time.Hour), wakebell.After(wakebelltype.Part{Topic: n.topic.Name(), ID: "b"})),
-		n.topic.Draft("", wakebell.ID("a"), wakebell.PartOf(n.topic.Name(), "b")),
-	} {
-		_, err := c.Schedule(t.Context(), d)
-		require.ErrorIs(t, err, wakebell.ErrInvalid)
-		_, _, err = c.Get(t.Context(), n.topic.Name(), "a")
+	work, topic, s := redistest.Name(t), n.topic.Name(), talk(t, n, secret)
+	batch := func(key, name string) *messages.ScheduleBatchRequest {
+		return &messages.ScheduleBatchRequest{Key: key, Timers: []*messages.ScheduleRequest{
+			{Topic: topic, When: inAnHour(), Id: "a" + key, PartOf: []*messages.TimerPart{partOf(topic, "r"+key)}},
+			{Topic: topic, Id: "r" + key, When: inAnHour(), JoinName: name, After: []*messages.TimerPart{partOf(work, "b")}},
+			{Topic: topic, Id: "o" + key, When: inAnHour(), Open: true},
+		}}
+	}
+	for key, sent := range map[string][]string{"": {"one", "one"}, "k": {"one", "one", "two"}} {
+		names := map[string]bool{}
+		for _, name := range sent {
+			answer, ok := s.ask(batch(key, name)).(*messages.ScheduleBatchResponse)
+			require.True(t, ok)
+			for i, id := range []string{"a", "r", "o"} {
+				require.Equal(t, id+key, answer.GetTimers()[i].GetId())
+				if key != "" {
+					require.Equal(t, messages.Outcome_OUTCOME_CREATED, answer.GetTimers()[i].GetOutcome(), "it is the first answer")
+				}
+			}
+			_, content, err := n.Client().Get(t.Context(), topic, "r"+key)
+			require.NoError(t, err)
+			header, _ := content.Headers.Get(wakebelltype.JoinHeader)
+			names[header] = true
+			parts := endsOf(t, n.Client().Parts(t.Context(), topic, "r"+key, wakebelltype.Page{}))
+			require.Equal(t, map[string]wakebelltype.End{"a" + key: "", "b": wakebelltype.EndMissing}, parts)
+		}
+		require.Len(t, names, 1)
+	}
+	st, err := n.Client().Stats(t.Context(), topic)
+	require.NoError(t, err)
+	require.EqualValues(t, 6, st.Total)
+}
+
+// TestOpenJoinsOverNetwork adds parts to a join, closes it and cancels it.
+func TestOpenJoinsOverNetwork(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	c, ctx, other := dial(t, n), t.Context(), redistest.Name(t)
+	work, topic := wakebell.NewTopic[string](other), n.topic.Name()
+	_, err := c.Schedule(ctx, n.topic.Draft("", wakebell.ID("r"), wakebell.In(time.Hour), wakebell.AfterOpen()))
+	require.NoError(t, err)
+	for range 2 {
+		_, err = c.Schedule(ctx, work.Draft("", wakebell.ID("a"), wakebell.In(time.Hour), wakebell.PartOf(topic, "r")), work.Draft("", wakebell.ID("b"), wakebell.In(time.Hour)))
+		require.NoError(t, err)
+		require.NoError(t, c.AddParts(ctx, topic, "r", partsOn(other, "b", "none")...))
+	}
+	require.NoError(t, c.CloseJoin(ctx, topic, "r"))
+	join, err := c.Join(ctx, topic, "r")
+	require.NoError(t, err)
+	require.Equal(t, wakebelltype.Join{Parts: 3, Missing: 1}, join)
+	require.ErrorIs(t, c.AddParts(ctx, topic, "r", partsOn(other, "late")...), wakebell.ErrInvalid)
+	require.ErrorIs(t, c.AddParts(ctx, topic, "none", partsOn(other, "late")...), wakebell.ErrNotFound)
+	require.ErrorIs(t, c.CloseJoin(ctx, topic, "none"), wakebell.ErrNotFound)
+	_, err = c.CancelJoin(ctx, topic, "none")
+	require.ErrorIs(t, err, wakebell.ErrNotFound)
+
+	fault := talk(t, n, secret).refused(messages.Code_CODE_INVALID, &messages.CancelJoinRequest{Topic: topic, Id: "r", Topics: []string{topic}})
+	require.Contains(t, fault.GetMessage(), "topics: ")
+	_, _, err = c.Get(ctx, topic, "r")
+	require.NoError(t, err, "nothing was cancelled")
+	parts, err := c.CancelJoin(ctx, topic, "r")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, parts)
+	for topic, id := range map[string]string{topic: "r", other: "a"} {
+		_, _, err = c.Get(ctx, topic, id)
 		require.ErrorIs(t, err, wakebell.ErrNotFound)
 	}
+	require.Equal(t, map[string]wakebelltype.End{"a": wakebelltype.EndCancelled, "b": wakebelltype.EndCancelled, "none": wakebelltype.EndMissing},
+		endsOf(t, c.Parts(ctx, topic, "r", wakebelltype.Page{})))
+}
+
+// TestHostileJoinsAreRefused checks that errors name the field, and that nothing is written.
+func TestHostileJoinsAreRefused(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	s, topic := talk(t, n, secret), n.topic.Name()
+	type request = messages.ScheduleRequest
+	several := func(k int, p *messages.TimerPart) []*messages.TimerPart {
+		return slices.Repeat([]*messages.TimerPart{p}, k)
+	}
+	for text, m := range map[string]*request{
+		"After: part 1: ":              {After: []*messages.TimerPart{partOf(topic, "b"), partOf("", "b")}, When: inAnHour()},
+		"After: part 0: ":              {After: several(1, partOf(topic, "")), When: inAnHour()},
+		"513 bytes":                    {After: several(1, partOf(topic, strings.Repeat("x", 513))), When: inAnHour()},
+		"PartOf: part 0: ":             {PartOf: several(1, partOf(topic, ""))},
+		`After: "a"`:                   {After: several(1, partOf(topic, "a")), When: inAnHour()},
+		`PartOf: "a"`:                  {PartOf: several(1, partOf(topic, "a"))},
+		"PartOf: 17 joins, at most 16": {PartOf: several(17, partOf(topic, "b"))},
+		"join_name: 129":               {JoinName: strings.Repeat("x", 129), When: inAnHour()},
+		"After: it needs In or At":     {Open: true},
+		"excludes Debounce":            {Open: true, When: inAnHour(), IfExists: messages.Policy_POLICY_KEEP},
+	} {
+		m.Topic, m.Id = topic, "a"
+		require.Contains(t, s.refused(messages.Code_CODE_INVALID, proto.CloneOf(m)).GetMessage(), text)
+		fault := s.refused(messages.Code_CODE_INVALID, &messages.ScheduleBatchRequest{Timers: []*request{{Topic: topic, Id: "first"}, m}})
+		require.Contains(t, fault.GetMessage(), text)
+		require.Contains(t, fault.GetMessage(), "timer 1: ")
+	}
+	s.refused(messages.Code_CODE_NOT_FOUND, &request{Topic: topic, Id: "a", PartOf: several(1, partOf(topic, "none"))})
+	s.refused(messages.Code_CODE_INVALID, &messages.AddPartsRequest{Topic: topic, Id: "a", Parts: several(1, partOf(topic, ""))})
+	s.refused(messages.Code_CODE_INVALID, &messages.ListPartsRequest{Topic: topic, Id: "a", Limit: 1001})
+	s.refused(messages.Code_CODE_INVALID, &messages.ListPartsRequest{Topic: topic, Id: "a", After: "-1"})
+	st, err := n.Client().Stats(t.Context(), topic)
+	require.NoError(t, err)
+	require.Zero(t, st.Total)
+
+	// The frames of a connection have a bound of their own below 100,000 parts.
+	ask := func(m messages.Request) error {
+		_, err := wakebell.Answered[*messages.ScheduleBatchResponse](n.ActorSystem().Root.RequestFuture(n.Gateway(), m, patience).Result())
+		return err
+	}
+	half := several(50_001, partOf(topic, "b"))
+	err = ask(&messages.ScheduleBatchRequest{Timers: []*request{{Topic: topic, Id: "a", When: inAnHour(), After: half}, {Topic: topic, Id: "c", When: inAnHour(), After: half}}})
+	require.ErrorContains(t, err, "after, part_of: 100002 in a request, at most 100000")
+
+	// A ring waits until its instants.
+	ring := []*request{
+		{Topic: topic, Id: "x", When: inAnHour(), After: several(1, partOf(topic, "y"))},
+		{Topic: topic, Id: "y", When: inAnHour(), After: several(1, partOf(topic, "x"))},
+	}
+	require.IsType(t, &messages.ScheduleBatchResponse{}, s.ask(&messages.ScheduleBatchRequest{Timers: ring}))
+	info, _, err := n.Client().Get(t.Context(), topic, "x")
+	require.NoError(t, err)
+	require.Equal(t, wakebell.StatePending, info.State)
+}
+
+// TestRightsOfJoins checks that a principal with one topic neither learns of nor changes the
+// timers of another one by a join.
+func TestRightsOfJoins(t *testing.T) {
+	t.Parallel()
+	mine, foreign, readable := redistest.Name(t), redistest.Name(t), redistest.Name(t)
+	n := serve(t, withRights(t, "mallory * topic:"+mine+"\nmallory read topic:"+readable+"\ntests * *"))
+	ctx, mallory, honest := t.Context(), dialAs(t, n, malloryToken), dial(t, n)
+	bells := wakebell.NewTopic[string](mine)
+	for _, topic := range []string{mine, foreign, readable} {
+		of := wakebell.NewTopic[string](topic)
+		_, err := honest.Schedule(ctx, of.Draft("", wakebell.ID("x"), wakebell.In(time.Hour)), of.Draft("", wakebell.ID("open"), wakebell.In(time.Hour), wakebell.AfterOpen()))
+		require.NoError(t, err)
+	}
+	_, err := honest.Schedule(ctx,
+		bells.Draft("", wakebell.ID("own"), wakebell.In(time.Hour), wakebell.AfterOpen(partsOn(mine, "x")...)),
+		bells.Draft("", wakebell.ID("mixed"), wakebell.In(time.Hour), wakebell.AfterOpen(partsOn(foreign, "x")...)))
+	require.NoError(t, err)
+	for _, topic := range []string{foreign, readable} {
+		x := partsOn(topic, "x")
+		_, err := mallory.Schedule(ctx, bells.Draft("", wakebell.ID("r"), wakebell.In(time.Hour), wakebell.After(x...)))
+		require.ErrorIs(t, err, wakebell.ErrForbidden)
+		_, err = mallory.Schedule(ctx, bells.Draft("", wakebell.ID("s")), bells.Draft("", wakebell.ID("r"), wakebell.In(time.Hour), wakebell.After(x...)))
+		require.ErrorIs(t, err, wakebell.ErrForbidden)
+		_, err = mallory.Schedule(ctx, bells.Draft("", wakebell.ID("r"), wakebell.PartOf(topic, "open")))
+		require.ErrorIs(t, err, wakebell.ErrForbidden)
+		require.ErrorIs(t, mallory.AddParts(ctx, mine, "own", x...), wakebell.ErrForbidden)
+		require.ErrorIs(t, mallory.AddParts(ctx, topic, "open", partsOn(mine, "x")...), wakebell.ErrForbidden)
+		require.ErrorIs(t, mallory.CloseJoin(ctx, topic, "open"), wakebell.ErrForbidden)
+		_, err = mallory.CancelJoin(ctx, topic, "open")
+		require.ErrorIs(t, err, wakebell.ErrForbidden)
+	}
+	listed := 0
+	for _, err := range mallory.Parts(ctx, mine, "mixed", wakebelltype.Page{}) {
+		require.ErrorIs(t, err, wakebell.ErrForbidden)
+		require.NotContains(t, err.Error(), foreign)
+		listed++
+	}
+	require.Equal(t, 1, listed)
+	_, err = mallory.CancelJoin(ctx, mine, "mixed")
+	require.ErrorIs(t, err, wakebell.ErrForbidden)
+	raw := talk(t, n, malloryToken)
+	raw.refused(messages.Code_CODE_FORBIDDEN, &messages.CancelJoinRequest{Topic: mine, Id: "mixed", Topics: []string{foreign}})
+	raw.refused(messages.Code_CODE_INVALID, &messages.CancelJoinRequest{Topic: mine, Id: "mixed"})
+	for topic, joins := range map[string]int{mine: 1, foreign: 1, readable: 0} {
+		_, content, err := n.Client().Get(ctx, topic, "x")
+		require.NoError(t, err)
+		header, _ := content.Headers.Get("wakebell-part")
+		require.Equal(t, 2*joins, strings.Count(header, ":"))
+	}
+	_, _, err = n.Client().Get(ctx, mine, "mixed")
+	require.NoError(t, err)
+	_, _, err = n.Client().Get(ctx, mine, "r")
+	require.ErrorIs(t, err, wakebell.ErrNotFound)
+
+	parts, err := mallory.CancelJoin(ctx, mine, "own")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, parts)
 }

@@ -136,7 +136,9 @@ func TestSubscribersKeepNothingOfOtherLeases(t *testing.T) {
 	l := receive(t, leases)
 	for _, ask := range []func() error{
 		func() error { return other.Checkpoint(t.Context(), l, "foreign") },
-		func() error { return c.Progress(t.Context(), &messages.Lease{Topic: topic, Id: "z", Delivery: l.GetDelivery()}, 1, "foreign") },
+		func() error {
+			return c.Progress(t.Context(), &messages.Lease{Topic: topic, Id: "z", Delivery: l.GetDelivery()}, 1, "foreign")
+		},
 	} {
 		require.ErrorIs(t, ask(), wakebell.ErrLeaseLost)
 	}

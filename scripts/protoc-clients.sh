@@ -15,8 +15,8 @@ if [[ $(protoc --version) != "$wanted"* ]]; then
   exit 1
 fi
 
-# The messages of the service Timers; the clients do not use the other files.
-files=(wakebell gateway gates queues recurring remote)
+# The messages of the service Timers, and of WaitTimer; the clients do not use the others.
+files=(wakebell gateway endings gates queues recurring remote)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -35,8 +35,8 @@ protoc -I "$work" --python_out="$python" --pyi_out="$python" "$work/$package"/*.
 typescript=clients/typescript
 rm -f "$typescript"/src/pb/*_pb.ts
 mkdir -p "$typescript/src/pb"
-# The service itself, with Operations left out.
-sed '/^service Operations {/,/^}/d; /operations.proto/d; /^\/\/ Operations is for/,/^\/\/ its status/d' messages/services.proto >"$work/services.proto"
+# The service itself, and of Operations only WaitTimer.
+sed -E '/^service Operations \{/,/^\}/{ /^service|WaitTimer\(|^\}/!d; }; /operations.proto/d' messages/services.proto >"$work/services.proto"
 mkdir "$work/messages"
 mv "$work/services.proto" "$work/messages/"
 for file in "${files[@]}"; do

@@ -142,10 +142,11 @@ func (q *Calls) End(c *Call) {
 func keysOf(request messages.Request) []string {
 	switch r := request.(type) {
 	case *messages.ScheduleRequest:
-		if r.GetId() == "" { // it gets a new one
-			return nil
+		var keys []string
+		if r.GetId() != "" { // else it gets a new one
+			keys = key(r.GetTopic(), r.GetId())
 		}
-		return key(r.GetTopic(), r.GetId())
+		return append(append(keys, partKeys(r.GetAfter())...), partKeys(r.GetPartOf())...)
 	case *messages.ScheduleBatchRequest:
 		var keys []string
 		for _, s := range r.GetTimers() {
@@ -159,6 +160,16 @@ func keysOf(request messages.Request) []string {
 	case *messages.RescheduleRequest:
 		return key(r.GetTopic(), r.GetId())
 	case *messages.RunNowRequest:
+		return key(r.GetTopic(), r.GetId())
+	case *messages.GetJoinRequest:
+		return key(r.GetTopic(), r.GetId())
+	case *messages.ListPartsRequest:
+		return key(r.GetTopic(), r.GetId())
+	case *messages.AddPartsRequest:
+		return append(key(r.GetTopic(), r.GetId()), partKeys(r.GetParts())...)
+	case *messages.CloseJoinRequest:
+		return key(r.GetTopic(), r.GetId())
+	case *messages.CancelJoinRequest:
 		return key(r.GetTopic(), r.GetId())
 	case *messages.PublishRequest:
 		return key("\x00queue", r.GetName())
@@ -179,6 +190,13 @@ func keysOf(request messages.Request) []string {
 	default:
 		return nil
 	}
+}
+
+func partKeys(parts []*messages.TimerPart) (keys []string) {
+	for _, p := range parts {
+		keys = append(keys, key(p.GetTopic(), p.GetId())...)
+	}
+	return keys
 }
 
 // recurring replaces the topic in a key: no topic begins with NUL.

@@ -29,6 +29,11 @@ const (
 	Timers_Reschedule_FullMethodName       = "/wakebell.v1.Timers/Reschedule"
 	Timers_RunNow_FullMethodName           = "/wakebell.v1.Timers/RunNow"
 	Timers_GetTopicStats_FullMethodName    = "/wakebell.v1.Timers/GetTopicStats"
+	Timers_GetJoin_FullMethodName          = "/wakebell.v1.Timers/GetJoin"
+	Timers_ListParts_FullMethodName        = "/wakebell.v1.Timers/ListParts"
+	Timers_AddParts_FullMethodName         = "/wakebell.v1.Timers/AddParts"
+	Timers_CloseJoin_FullMethodName        = "/wakebell.v1.Timers/CloseJoin"
+	Timers_CancelJoin_FullMethodName       = "/wakebell.v1.Timers/CancelJoin"
 	Timers_PutRecurring_FullMethodName     = "/wakebell.v1.Timers/PutRecurring"
 	Timers_DeleteRecurring_FullMethodName  = "/wakebell.v1.Timers/DeleteRecurring"
 	Timers_EnableRecurring_FullMethodName  = "/wakebell.v1.Timers/EnableRecurring"
@@ -56,6 +61,11 @@ type TimersClient interface {
 	Reschedule(ctx context.Context, in *messages.RescheduleRequest, opts ...grpc.CallOption) (*messages.RescheduleResponse, error)
 	RunNow(ctx context.Context, in *messages.RunNowRequest, opts ...grpc.CallOption) (*messages.RunNowResponse, error)
 	GetTopicStats(ctx context.Context, in *messages.GetTopicStatsRequest, opts ...grpc.CallOption) (*messages.GetTopicStatsResponse, error)
+	GetJoin(ctx context.Context, in *messages.GetJoinRequest, opts ...grpc.CallOption) (*messages.GetJoinResponse, error)
+	ListParts(ctx context.Context, in *messages.ListPartsRequest, opts ...grpc.CallOption) (*messages.ListPartsResponse, error)
+	AddParts(ctx context.Context, in *messages.AddPartsRequest, opts ...grpc.CallOption) (*messages.AddPartsResponse, error)
+	CloseJoin(ctx context.Context, in *messages.CloseJoinRequest, opts ...grpc.CallOption) (*messages.CloseJoinResponse, error)
+	CancelJoin(ctx context.Context, in *messages.CancelJoinRequest, opts ...grpc.CallOption) (*messages.CancelJoinResponse, error)
 	PutRecurring(ctx context.Context, in *messages.PutRecurringRequest, opts ...grpc.CallOption) (*messages.PutRecurringResponse, error)
 	DeleteRecurring(ctx context.Context, in *messages.DeleteRecurringRequest, opts ...grpc.CallOption) (*messages.DeleteRecurringResponse, error)
 	EnableRecurring(ctx context.Context, in *messages.EnableRecurringRequest, opts ...grpc.CallOption) (*messages.EnableRecurringResponse, error)
@@ -154,6 +164,56 @@ func (c *timersClient) GetTopicStats(ctx context.Context, in *messages.GetTopicS
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.GetTopicStatsResponse)
 	err := c.cc.Invoke(ctx, Timers_GetTopicStats_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) GetJoin(ctx context.Context, in *messages.GetJoinRequest, opts ...grpc.CallOption) (*messages.GetJoinResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.GetJoinResponse)
+	err := c.cc.Invoke(ctx, Timers_GetJoin_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) ListParts(ctx context.Context, in *messages.ListPartsRequest, opts ...grpc.CallOption) (*messages.ListPartsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.ListPartsResponse)
+	err := c.cc.Invoke(ctx, Timers_ListParts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) AddParts(ctx context.Context, in *messages.AddPartsRequest, opts ...grpc.CallOption) (*messages.AddPartsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.AddPartsResponse)
+	err := c.cc.Invoke(ctx, Timers_AddParts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) CloseJoin(ctx context.Context, in *messages.CloseJoinRequest, opts ...grpc.CallOption) (*messages.CloseJoinResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.CloseJoinResponse)
+	err := c.cc.Invoke(ctx, Timers_CloseJoin_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) CancelJoin(ctx context.Context, in *messages.CancelJoinRequest, opts ...grpc.CallOption) (*messages.CancelJoinResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.CancelJoinResponse)
+	err := c.cc.Invoke(ctx, Timers_CancelJoin_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -278,6 +338,11 @@ type TimersServer interface {
 	Reschedule(context.Context, *messages.RescheduleRequest) (*messages.RescheduleResponse, error)
 	RunNow(context.Context, *messages.RunNowRequest) (*messages.RunNowResponse, error)
 	GetTopicStats(context.Context, *messages.GetTopicStatsRequest) (*messages.GetTopicStatsResponse, error)
+	GetJoin(context.Context, *messages.GetJoinRequest) (*messages.GetJoinResponse, error)
+	ListParts(context.Context, *messages.ListPartsRequest) (*messages.ListPartsResponse, error)
+	AddParts(context.Context, *messages.AddPartsRequest) (*messages.AddPartsResponse, error)
+	CloseJoin(context.Context, *messages.CloseJoinRequest) (*messages.CloseJoinResponse, error)
+	CancelJoin(context.Context, *messages.CancelJoinRequest) (*messages.CancelJoinResponse, error)
 	PutRecurring(context.Context, *messages.PutRecurringRequest) (*messages.PutRecurringResponse, error)
 	DeleteRecurring(context.Context, *messages.DeleteRecurringRequest) (*messages.DeleteRecurringResponse, error)
 	EnableRecurring(context.Context, *messages.EnableRecurringRequest) (*messages.EnableRecurringResponse, error)
@@ -325,6 +390,21 @@ func (UnimplementedTimersServer) RunNow(context.Context, *messages.RunNowRequest
 }
 func (UnimplementedTimersServer) GetTopicStats(context.Context, *messages.GetTopicStatsRequest) (*messages.GetTopicStatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTopicStats not implemented")
+}
+func (UnimplementedTimersServer) GetJoin(context.Context, *messages.GetJoinRequest) (*messages.GetJoinResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetJoin not implemented")
+}
+func (UnimplementedTimersServer) ListParts(context.Context, *messages.ListPartsRequest) (*messages.ListPartsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListParts not implemented")
+}
+func (UnimplementedTimersServer) AddParts(context.Context, *messages.AddPartsRequest) (*messages.AddPartsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddParts not implemented")
+}
+func (UnimplementedTimersServer) CloseJoin(context.Context, *messages.CloseJoinRequest) (*messages.CloseJoinResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CloseJoin not implemented")
+}
+func (UnimplementedTimersServer) CancelJoin(context.Context, *messages.CancelJoinRequest) (*messages.CancelJoinResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelJoin not implemented")
 }
 func (UnimplementedTimersServer) PutRecurring(context.Context, *messages.PutRecurringRequest) (*messages.PutRecurringResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutRecurring not implemented")
@@ -517,6 +597,96 @@ func _Timers_GetTopicStats_Handler(srv interface{}, ctx context.Context, dec fun
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TimersServer).GetTopicStats(ctx, req.(*messages.GetTopicStatsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_GetJoin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.GetJoinRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).GetJoin(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_GetJoin_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).GetJoin(ctx, req.(*messages.GetJoinRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_ListParts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.ListPartsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).ListParts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_ListParts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).ListParts(ctx, req.(*messages.ListPartsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_AddParts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.AddPartsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).AddParts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_AddParts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).AddParts(ctx, req.(*messages.AddPartsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_CloseJoin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.CloseJoinRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).CloseJoin(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_CloseJoin_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).CloseJoin(ctx, req.(*messages.CloseJoinRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_CancelJoin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.CancelJoinRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).CancelJoin(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_CancelJoin_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).CancelJoin(ctx, req.(*messages.CancelJoinRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -728,6 +898,26 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetTopicStats",
 			Handler:    _Timers_GetTopicStats_Handler,
+		},
+		{
+			MethodName: "GetJoin",
+			Handler:    _Timers_GetJoin_Handler,
+		},
+		{
+			MethodName: "ListParts",
+			Handler:    _Timers_ListParts_Handler,
+		},
+		{
+			MethodName: "AddParts",
+			Handler:    _Timers_AddParts_Handler,
+		},
+		{
+			MethodName: "CloseJoin",
+			Handler:    _Timers_CloseJoin_Handler,
+		},
+		{
+			MethodName: "CancelJoin",
+			Handler:    _Timers_CancelJoin_Handler,
 		},
 		{
 			MethodName: "PutRecurring",

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -162,11 +163,18 @@ func (m remains) of(ctx context.Context, p wakebelltype.Part, after time.Time) (
 }
 
 // Cancel removes the timer of a join and those of its parts that have not ended, and returns
-// how many of the parts there were. It may be repeated.
-func (s *Store) Cancel(ctx context.Context, r Ref) (timer wakebelltype.Presence, parts int64, err error) {
+// how many of the parts there were. It may be repeated. With may it removes nothing, and
+// returns an error that wraps [wakebelltype.ErrInvalid], if may is false for the topic of one of
+// those parts.
+func (s *Store) Cancel(ctx context.Context, r Ref, may func(topic string) bool) (timer wakebelltype.Presence, parts int64, err error) {
 	r, _, err = s.Head(ctx, r)
 	if err != nil {
 		return 0, 0, err
+	}
+	if may != nil {
+		if err := s.mayAll(ctx, r, may); err != nil {
+			return 0, 0, err
+		}
 	}
 	found, err := s.topics.Cancel(ctx, r.Topic, r.ID)
 	if err != nil {
@@ -182,6 +190,9 @@ func (s *Store) Cancel(ctx context.Context, r Ref) (timer wakebelltype.Presence,
 		}
 		byTopic := map[string][]string{}
 		for _, e := range page.Ends {
+			if may != nil && !may(e.Topic) { // added meanwhile
+				return found[0], parts, errForeignPart
+			}
 			byTopic[e.Topic] = append(byTopic[e.Topic], e.ID)
 		}
 		for topic, ids := range byTopic {
@@ -192,6 +203,26 @@ func (s *Store) Cancel(ctx context.Context, r Ref) (timer wakebelltype.Presence,
 		}
 		if from = page.Next; from == 0 {
 			return found[0], parts, nil
+		}
+	}
+}
+
+var errForeignPart = argument.Invalid("topics", "a part of the join that has not ended is on a topic that is not among them")
+
+// mayAll checks the topics of the parts that have not ended.
+func (s *Store) mayAll(ctx context.Context, r Ref, may func(topic string) bool) error {
+	for from := 0; ; {
+		page, err := s.Page(ctx, r, from, layout.MaxPage, true)
+		if err != nil {
+			return ignoreAbsent(err)
+		}
+		for _, e := range page.Ends {
+			if !may(e.Topic) {
+				return errForeignPart
+			}
+		}
+		if from = page.Next; from == 0 {
+			return nil
 		}
 	}
 }

@@ -86,9 +86,12 @@ func tooMany(n int) error {
 // Add adds parts to an open join before they are scheduled, and returns it with its name. The
 // error wraps [wakebelltype.ErrNotFound] if there is no such join, and
 // [wakebelltype.ErrInvalid] if it is closed or would have too many parts: no part of the last
-// call, of up to 500, was added then.
+// call, of up to 500, was added then. Names are checked before.
 func (s *Store) Add(ctx context.Context, r Ref, parts ...wakebelltype.Part) (Ref, error) {
 	if err := check(r); err != nil {
+		return r, err
+	}
+	if err := checkParts("parts", wakebelltype.Part{Topic: r.Topic, ID: r.ID}, parts); err != nil {
 		return r, err
 	}
 	return s.add(ctx, r, parts)

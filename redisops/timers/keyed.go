@@ -63,6 +63,9 @@ func hash(text string) string {
 // ID returns an id for a timer without one: the same in every call with the key.
 func (k *Key) ID() string { return hash(k.name + k.call)[:32] }
 
+// Name returns a name for something of a call: the same in every call with the key.
+func (k *Key) Name(of string) string { return hash(k.name + "\x00" + of)[:32] }
+
 // Number returns the key from which ID derives the id of the n-th item of a call.
 func (k *Key) Number(n int) *Key {
 	if k == nil {

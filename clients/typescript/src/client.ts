@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import type { AnswerOf, Asked, RequestOf } from "./commands.js";
 import * as errors from "./errors.js";
 import { Link } from "./link.js";
+import * as endings from "./pb/endings_pb.js";
 import * as gateway from "./pb/gateway_pb.js";
 import { PublishRequestSchema, QueueMessageSchema } from "./pb/queues_pb.js";
 import * as recurring from "./pb/recurring_pb.js";
@@ -16,6 +17,7 @@ import * as values from "./values.js";
 import { Worker } from "./worker.js";
 
 const MAX_BATCH = 1000, MAX_BATCH_BYTES = 4 << 20;
+const MAX_ADDED = 5000;
 const MAX_PUBLISH = 500, MAX_PUBLISH_BYTES = 1 << 20;
 
 /** Settings of a client. */
@@ -111,12 +113,17 @@ export class Client {
 
   /**
    * Schedules many timers, in requests of up to 1,000. After an error some of them may be
-   * scheduled. Repeating the call is safe.
+   * scheduled. Repeating the call is safe. Drafts with `after` must fit into one request with
+   * their parts; larger joins use `open`, `partOf` and `closeJoin`.
    */
   async scheduleBatch(drafts: Iterable<t.Draft>, options: t.KeyOptions = {}): Promise<t.Scheduled[]> {
     const requests = Array.from(drafts, (draft) => values.scheduleRequest(draft, options.idempotencyKey));
     const done: t.Scheduled[] = [];
-    for (const timers of chunks(gateway.ScheduleRequestSchema, requests, MAX_BATCH, MAX_BATCH_BYTES)) {
+    const split = [...chunks(gateway.ScheduleRequestSchema, requests, MAX_BATCH, MAX_BATCH_BYTES)];
+    if (split.length > 1 && requests.some((request) => request.after.length > 0)) {
+      throw new errors.InvalidError("drafts with after in a batch of more than one request: use open, partOf and closeJoin");
+    }
+    for (const timers of split) {
       const key = options.idempotencyKey ? `${options.idempotencyKey}#${done.length}` : "";
       const request = create(gateway.ScheduleBatchRequestSchema, { timers, key });
       done.push(...(await this.#call("scheduleBatch", request, options)).timers.map(values.scheduled));
@@ -169,6 +176,88 @@ export class Client {
   async stats(topic: string, options: t.CallOptions = {}): Promise<t.Stats> {
     const answer = await this.#call("getTopicStats", create(gateway.GetTopicStatsRequestSchema, { topic }), options);
     return values.stats(answer.stats as gateway.TopicStats);
+  }
+
+  /** Returns what the handler of a timer has reported. The node keeps it for an hour by default. */
+  async report(topic: string, id: string, options: t.CallOptions = {}): Promise<t.Report> {
+    const request = create(endings.WaitTimerRequestSchema, { topic, id, report: true });
+    return values.report(await this.#link.waitTimer(request, options.timeoutMs ?? this.#timeoutMs, options.signal));
+  }
+
+  /**
+   * Waits until a timer has ended, and returns how; without `timeoutMs` for as long as it takes.
+   * Errors: DeadlineError if it has not ended within `timeoutMs`.
+   */
+  async wait(topic: string, id: string, options: t.CallOptions = {}): Promise<t.Ending> {
+    const request = create(endings.WaitTimerRequestSchema, { topic, id });
+    return values.ending(await this.#link.waitTimer(request, options.timeoutMs ?? Infinity, options.signal));
+  }
+
+  // Joins
+
+  /** Returns the state of the join of a timer. Errors: NotFoundError. */
+  async join(topic: string, id: string, options: t.CallOptions = {}): Promise<t.Join> {
+    const answer = await this.#call("getJoin", create(endings.GetJoinRequestSchema, { topic, id }), options);
+    return values.joinOf(answer.join as endings.Join);
+  }
+
+  /**
+   * Yields the parts of the join of a timer, in the order in which they were added. Errors:
+   * NotFoundError; ForbiddenError without the right to read the topics of all parts.
+   */
+  async *parts(topic: string, id: string, options: t.PartsOptions = {}): AsyncGenerator<t.PartEnd, void, undefined> {
+    yield* this.#parts(topic, id, "", options);
+  }
+
+  /** Yields the parts of the join of the timer that a handler has, as `parts` does. */
+  async *partsOf(lease: t.Lease, options: t.CallOptions = {}): AsyncGenerator<t.PartEnd, void, undefined> {
+    const name = lease.headers["wakebell-join"];
+    if (name === undefined) {
+      throw new errors.NotFoundError(`timer ${JSON.stringify(lease.id)} on ${JSON.stringify(lease.topic)} has no join`);
+    }
+    yield* this.#parts(lease.topic, lease.id, name, options);
+  }
+
+  async *#parts(topic: string, id: string, joinName: string, options: t.PartsOptions): AsyncGenerator<t.PartEnd, void, undefined> {
+    const { running = false } = options;
+    for await (const page of pages(options, async (after, limit) => {
+      const request = create(endings.ListPartsRequestSchema, { topic, id, joinName, running, after, limit });
+      const answer = await this.#call("listParts", request, options);
+      return { items: answer.parts, next: answer.next };
+    })) {
+      yield* page.map(values.partEnd);
+    }
+  }
+
+  /**
+   * Adds timers that exist to an open join, in requests of up to 5,000. Those that do not exist
+   * any more count as ended. Errors: NotFoundError; InvalidError if the join is closed.
+   */
+  async addParts(topic: string, id: string, parts: readonly t.Part[], options: t.CallOptions = {}): Promise<void> {
+    for (let first = 0; first < parts.length; first += MAX_ADDED) {
+      const some = values.parts(parts.slice(first, first + MAX_ADDED));
+      await this.#call("addParts", create(endings.AddPartsRequestSchema, { topic, id, parts: some }), options);
+    }
+  }
+
+  /** Closes a join to further parts. Errors: NotFoundError. */
+  async closeJoin(topic: string, id: string, options: t.CallOptions = {}): Promise<void> {
+    await this.#call("closeJoin", create(endings.CloseJoinRequestSchema, { topic, id }), options);
+  }
+
+  /**
+   * Cancels the timer of a join and the parts that have not ended, and returns how many these
+   * are. Errors: NotFoundError; ForbiddenError, and nothing is cancelled, without the right to
+   * read or to schedule on the topic of one of them.
+   */
+  async cancelJoin(topic: string, id: string, options: t.CallOptions = {}): Promise<number> {
+    const topics = new Set<string>();
+    for await (const part of this.parts(topic, id, { ...options, running: true })) {
+      topics.add(part.topic);
+    }
+    topics.delete(topic);
+    const request = create(endings.CancelJoinRequestSchema, { topic, id, topics: [...topics] });
+    return Number((await this.#call("cancelJoin", request, options)).parts);
   }
 
   // Subscriptions

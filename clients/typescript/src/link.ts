@@ -4,9 +4,11 @@ import { Code as Status, ConnectError } from "@connectrpc/connect";
 import { errorOf } from "./codes.js";
 import type { AnswerOf, Asked, Commanded, Replied, RequestOf } from "./commands.js";
 import { ClosedError, DeadlineError, DrainingError, OverloadedError, UnauthenticatedError, UnavailableError, type WakebellError } from "./errors.js";
+import type { WaitTimerRequest, WaitTimerResponse } from "./pb/endings_pb.js";
+import { Code, ErrorSchema } from "./pb/gateway_pb.js";
 import { CommandSchema, type Command, type Leases, type LeasesEnded, type LeasesExtended, type Replies } from "./pb/remote_pb.js";
 import { textOf } from "./outcome.js";
-import { Session, type SessionOptions } from "./session.js";
+import { Session, waitTimer, type SessionOptions } from "./session.js";
 import { after, checkMs, sleep } from "./time.js";
 import { duration } from "./values.js";
 
@@ -15,6 +17,8 @@ const CONNECT_TIMEOUT = 5000;
 /** How long the node accepts the verdicts of a subscriber that has left. */
 export const GRACE = 1000;
 const UNANSWERED = 15_000;
+/** After which a wait for a timer that failed is repeated. */
+const WAIT_AGAIN = 1000;
 const MAX_FLIGHT = 512;
 const MAX_FRAME = 500, MAX_FRAME_BYTES = 1 << 20;
 
@@ -63,6 +67,7 @@ export class Link {
   #next = 0n;
   readonly #waiting = new Map<bigint, Waiting>();
   #flight = 0;
+  readonly #closing = new AbortController();
   readonly #room: (() => void)[] = [];
   #out: Command[] = [];
   #flushing = false;
@@ -86,6 +91,7 @@ export class Link {
   /** Ends the session. What was sent before is still delivered. */
   async close(): Promise<void> {
     this.closed = true;
+    this.#closing.abort();
     for (const lost of [...this.turns.values()]) {
       lost(); // the end of the session releases them
     }
@@ -126,6 +132,47 @@ export class Link {
         await sleep(pause);
         pause = Math.min(2 * pause, 1000);
       }
+    }
+  }
+
+  /** Asks for the end of a timer until the node answers or the timeout passes. */
+  async waitTimer(request: WaitTimerRequest, timeoutMs: number, signal?: AbortSignal): Promise<WaitTimerResponse> {
+    const deadline = performance.now() + checkMs(timeoutMs, "timeoutMs");
+    const late = new DeadlineError(`node ${this.options.address}: no answer within the timeout`);
+    while (true) {
+      signal?.throwIfAborted();
+      this.start();
+      await this.#waitUp({ deadline, signal });
+      const ended = new AbortController();
+      const timer = after(Math.max(deadline - performance.now(), 0), () => ended.abort());
+      const either = AbortSignal.any([ended.signal, this.#closing.signal, ...(signal === undefined ? [] : [signal])]);
+      try {
+        const answer = await waitTimer(this.options, await this.options.token(), request, either);
+        if (answer !== undefined) {
+          return answer;
+        }
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (this.closed) {
+          throw new ClosedError("the client is closed");
+        }
+        if (ended.signal.aborted) {
+          throw late;
+        }
+        const failed = connectError(error), fault = failed.findDetails(ErrorSchema)[0];
+        if (fault !== undefined && fault.code !== Code.UNAVAILABLE && fault.code !== Code.OVERLOADED && fault.code !== Code.DRAINING) {
+          throw errorOf(fault.code, fault.message);
+        }
+        if (failed.code === Status.PermissionDenied) { // the caller is no operator of the node
+          throw errorOf(Code.FORBIDDEN, failed.rawMessage);
+        }
+      } finally {
+        clearTimeout(timer);
+      }
+      if (performance.now() + WAIT_AGAIN >= deadline) {
+        throw late;
+      }
+      await sleep(WAIT_AGAIN);
     }
   }
 

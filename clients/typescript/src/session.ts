@@ -1,9 +1,10 @@
 /** One gRPC stream of the service Timers. */
-import { createClient } from "@connectrpc/connect";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { create } from "@bufbuild/protobuf";
+import type { WaitTimerRequest, WaitTimerResponse } from "./pb/endings_pb.js";
 import { CommandsSchema, type Command, type Commands, type Replies } from "./pb/remote_pb.js";
-import { Timers } from "./pb/services_pb.js";
+import { Operations, Timers } from "./pb/services_pb.js";
 
 /** TLS settings of a connection. All but the name are PEM. */
 export interface TLSOptions {
@@ -22,6 +23,36 @@ export interface SessionOptions {
   tls: TLSOptions | undefined;
 }
 
+function connection(options: SessionOptions): { manager: Http2SessionManager; transport: Transport } {
+  const { address, tls } = options;
+  const baseUrl = `${tls === undefined ? "http" : "https"}://${address}`;
+  // Not pingIdleConnection: its timer throws when the connection was aborted before.
+  const pings = { pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
+  const { serverName: servername, ...pem } = tls ?? {};
+  const secure = Object.fromEntries(Object.entries(pem).map(([name, text]) => [name, Buffer.from(text as string)]));
+  const manager = new Http2SessionManager(baseUrl, pings, { ...secure, ...(servername === undefined ? {} : { servername }) });
+  return { manager, transport: createGrpcTransport({ baseUrl, sessionManager: manager }) };
+}
+
+function bearing(token: string): Record<string, string> {
+  return token === "" ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** Returns the answer of the node, which comes when the timer has ended. */
+export async function waitTimer(
+  options: SessionOptions, token: string, request: WaitTimerRequest, signal: AbortSignal,
+): Promise<WaitTimerResponse | undefined> {
+  const { manager, transport } = connection(options);
+  try {
+    for await (const answer of createClient(Operations, transport).waitTimer(request, { signal, headers: bearing(token) })) {
+      return answer;
+    }
+    return undefined;
+  } finally {
+    manager.abort();
+  }
+}
+
 /** A stream of frames. Its connection is its own. */
 export class Session {
   readonly replies: AsyncIterable<Replies>;
@@ -32,16 +63,9 @@ export class Session {
   #wake: () => void = () => {};
 
   constructor(options: SessionOptions, token: string) {
-    const { address, tls } = options;
-    const baseUrl = `${tls === undefined ? "http" : "https"}://${address}`;
-    // Not pingIdleConnection: its timer throws when the connection was aborted before.
-    const pings = { pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
-    const { serverName: servername, ...pem } = tls ?? {};
-    const secure = Object.fromEntries(Object.entries(pem).map(([name, text]) => [name, Buffer.from(text as string)]));
-    this.#manager = new Http2SessionManager(baseUrl, pings, { ...secure, ...(servername === undefined ? {} : { servername }) });
-    const client = createClient(Timers, createGrpcTransport({ baseUrl, sessionManager: this.#manager }));
-    const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
-    this.replies = client.session(this.#frames(), { signal: this.#abort.signal, headers });
+    const { manager, transport } = connection(options);
+    this.#manager = manager;
+    this.replies = createClient(Timers, transport).session(this.#frames(), { signal: this.#abort.signal, headers: bearing(token) });
   }
 
   /** Sends a frame. Frames of a broken stream are lost. */

@@ -79,6 +79,79 @@ export interface ScheduleOptions extends When {
    * that of the existing timer.
    */
   key?: string | Uint8Array;
+  /**
+   * The timer becomes due when these timers have ended, its parts, or at its `at` or `delayMs`,
+   * one of which it needs. At most 10,000; `addParts` adds more to an `open` join.
+   */
+  after?: readonly Part[];
+  /** The join does not become due before its instant until `closeJoin`. */
+  open?: boolean;
+  /** The timer is a part of the joins of these, which are open or in the same batch; at most 16. */
+  partOf?: readonly Part[];
+}
+
+/** Names a timer that a join waits for, or that waits. */
+export interface Part {
+  topic: string;
+  id: string;
+}
+
+/** How a timer has ended: acknowledged, a dead letter or discarded, cancelled, or nothing is known of it. */
+export type End = "done" | "dead" | "cancelled" | "missing";
+
+/** What the handler of a timer has reported. */
+export interface Report {
+  progress?: { fraction: number; note: string; attempt: number; at?: Date };
+  result?: Result;
+}
+
+/** What the handler of a timer returned. */
+export interface Result extends Content {
+  attempt: number;
+  activation?: Date;
+  at?: Date;
+}
+
+/** How a timer has ended, and what its handler has reported. */
+export interface Ending extends Report {
+  end: End;
+  /** Why it is a dead letter. */
+  reason: string;
+}
+
+/** A timer that becomes due when its parts have ended, or at its instant. */
+export interface Join {
+  /** Parts may be added; it does not become due before it is closed. */
+  open: boolean;
+  parts: number;
+  /** The numbers of parts that have ended, by how. */
+  done: number;
+  dead: number;
+  cancelled: number;
+  missing: number;
+}
+
+/** How a part of a join has ended. */
+export interface PartEnd extends Part {
+  /** Absent: it has not ended. */
+  end?: End;
+  /** Why it is a dead letter. */
+  reason: string;
+  /** When its end was noted. */
+  at?: Date;
+  result?: Result;
+  /** As `after` it continues a listing behind this part. */
+  cursor: string;
+}
+
+/** Which parts a listing has. */
+export interface PartsOptions extends CallOptions {
+  /** Only parts that have not ended. */
+  running?: boolean;
+  /** The cursor of a part, to continue a listing behind it. */
+  after?: string;
+  /** The most items. Default: all. */
+  limit?: number;
 }
 
 /** A timer to schedule. */

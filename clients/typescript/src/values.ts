@@ -4,6 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { InvalidError } from "./errors.js";
 import type { Keeper } from "./keep.js";
+import type { Join as PbJoin, PartEnd as PbPartEnd, TimerResult, WaitTimerResponse } from "./pb/endings_pb.js";
 import { ScheduleRequestSchema, type ScheduleRequest, type Timer as PbTimer, type TopicStats } from "./pb/gateway_pb.js";
 import type { QueueMessageSchema, QueueSchema } from "./pb/queues_pb.js";
 import type { RecurrenceSchema, RecurringSchema, RecurringState as PbRecurringState, RunRecurringResponse } from "./pb/recurring_pb.js";
@@ -135,8 +136,61 @@ export function scheduleRequest(d: t.Draft, idempotencyKey = ""): ScheduleReques
     correlationId: d.correlationId ?? "", headers: headers(d), when: planned, key: idempotencyKey,
     ifExists: d.ifExists === undefined ? 0 : policies[d.ifExists],
     timerKey: typeof d.key === "string" ? new TextEncoder().encode(d.key) : (d.key ?? new Uint8Array()),
-    ...(d.onceMs === undefined ? {} : { once: duration(d.onceMs, "onceMs") }),
+    ...(d.onceMs === undefined ? {} : { once: duration(d.onceMs, "onceMs") }), ...joins(d),
   });
+}
+
+/** The most parts of joins in a request. */
+const MAX_PARTS = 10_000;
+
+/** Returns parts as messages. */
+export function parts(of: readonly t.Part[]): { topic: string; id: string }[] {
+  return of.map(({ topic, id }) => ({ topic, id }));
+}
+
+/** Returns what a draft has to do with joins. A join has a name, so that it can be sent again. */
+function joins(d: t.Draft): Pick<MessageInitShape<typeof ScheduleRequestSchema>, "after" | "open" | "partOf" | "joinName"> {
+  const after = d.after ?? [];
+  if (after.length > MAX_PARTS) {
+    throw new InvalidError(`after has ${after.length} parts, want at most 10,000; add more with addParts`);
+  }
+  const joined = d.after !== undefined || d.open === true;
+  return { after: parts(after), open: d.open ?? false, partOf: parts(d.partOf ?? []), joinName: joined ? randomUUID() : "" };
+}
+
+function result(m: TimerResult | undefined): { result?: t.Result } {
+  if (m === undefined) {
+    return {};
+  }
+  const c = m.content;
+  return { result: {
+    body: c?.body ?? new Uint8Array(), contentType: c?.contentType ?? "", correlationId: c?.correlationId ?? "", headers: c?.headers ?? {},
+    attempt: m.attempt, ...date("activation", m.activation), ...date("at", m.at),
+  } };
+}
+
+export function report(m: WaitTimerResponse): t.Report {
+  const p = m.progress;
+  const progress = p === undefined ? {} : { progress: { fraction: p.fraction, note: p.note, attempt: p.attempt, ...date("at", p.at) } };
+  return { ...progress, ...result(m.result) };
+}
+
+export function ending(m: WaitTimerResponse): t.Ending {
+  return { end: m.end as t.End, reason: m.reason, ...report(m) };
+}
+
+export function joinOf(m: PbJoin): t.Join {
+  return {
+    open: m.open, parts: Number(m.parts), done: Number(m.done), dead: Number(m.dead),
+    cancelled: Number(m.cancelled), missing: Number(m.missing),
+  };
+}
+
+export function partEnd(m: PbPartEnd): t.PartEnd {
+  return {
+    topic: m.part?.topic ?? "", id: m.part?.id ?? "", ...(m.end === "" ? {} : { end: m.end as t.End }),
+    reason: m.reason, ...date("at", m.at), ...result(m.result), cursor: m.cursor,
+  };
 }
 
 function headers(d: t.Draft): Record<string, string> {

@@ -2,6 +2,7 @@
 import "./timers.test.js";
 import "./subscribe.test.js";
 import "./handlers.test.js";
+import "./joins.test.js";
 import "./others.test.js";
 import "./rights.test.js";
 import "./webhook.test.js";

@@ -29,10 +29,10 @@ type need struct {
 // Requests without needs are listings, whose responses are filtered, and verdicts on
 // reminders, whose delivery only the owner knows.
 var Needs = tableOf(
-	onTopic[*messages.ScheduleRequest](rights.ActionSchedule),
+	rule(scheduled),
 	rule(func(m *messages.ScheduleBatchRequest) (all []need) {
 		for _, s := range m.GetTimers() {
-			all = append(all, topic(rights.ActionSchedule, s.GetTopic()))
+			all = append(all, scheduled(s)...)
 		}
 		return all
 	}),
@@ -42,6 +42,16 @@ var Needs = tableOf(
 	onTopic[*messages.RescheduleRequest](rights.ActionSchedule),
 	onTopic[*messages.RunNowRequest](rights.ActionSchedule),
 	onTopic[*messages.GetTopicStatsRequest](rights.ActionRead),
+
+	onTopic[*messages.GetJoinRequest](rights.ActionRead),
+	onTopic[*messages.ListPartsRequest](rights.ActionRead), // the node checks the topics of the parts
+	rule(func(m *messages.AddPartsRequest) []need {
+		return joined([]need{topic(rights.ActionSchedule, m.GetTopic())}, m.GetParts())
+	}),
+	onTopic[*messages.CloseJoinRequest](rights.ActionSchedule),
+	rule(func(m *messages.CancelJoinRequest) []need { // it cancels parts on these topics only
+		return append(topics(rights.ActionSchedule, m.GetTopics()), topic(rights.ActionSchedule, m.GetTopic()))
+	}),
 
 	rule(func(m *messages.SubscribeRequest) []need {
 		if m.GetQueue() != nil {
@@ -175,6 +185,43 @@ func topics(a rights.Action, names []string) (all []need) {
 		all = append(all, topic(a, name))
 	}
 	return all
+}
+
+// scheduled returns the needs of a timer that is scheduled. It changes the joins of which it
+// is a part, which tell how it ends.
+func scheduled(m *messages.ScheduleRequest) []need {
+	all := joined([]need{topic(rights.ActionSchedule, m.GetTopic())}, m.GetAfter())
+	if len(m.GetPartOf()) > 0 {
+		all = append(all, topic(rights.ActionRead, m.GetTopic()))
+	}
+	for _, name := range topicsOf(m.GetPartOf()) {
+		all = append(all, topic(rights.ActionSchedule, name))
+	}
+	return all
+}
+
+// joined adds the needs of the parts of a join: it changes their timers, and tells how they
+// end.
+func joined(all []need, parts []*messages.TimerPart) []need {
+	for _, name := range topicsOf(parts) {
+		all = append(all, topic(rights.ActionSchedule, name), topic(rights.ActionRead, name))
+	}
+	return all
+}
+
+// topicsOf returns the topics of parts, each once.
+func topicsOf(parts []*messages.TimerPart) (names []string) {
+	if len(parts) == 0 {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, p := range parts {
+		if name := p.GetTopic(); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func subscribed(name string) []need {

@@ -68,10 +68,16 @@ func (g *Guard) Sees(principal string, kind rights.Kind, name string) bool {
 }
 
 // Visible filters a response of the gateway that lists names. It keeps what the
-// principal may read.
+// principal may read. Parts of joins are refused instead: their reader counts them.
 func (g *Guard) Visible(principal string, answer any) any {
+	if g.Rights.Load() == nil {
+		return answer
+	}
+	if parts, ok := answer.(*messages.ListPartsResponse); ok {
+		return g.visibleParts(principal, parts)
+	}
 	page, ok := answer.(*messages.ListRecurringResponse)
-	if !ok || g.Rights.Load() == nil {
+	if !ok {
 		return answer
 	}
 	seen := &messages.ListRecurringResponse{Request: page.GetRequest(), Next: page.GetNext()}
@@ -83,9 +89,29 @@ func (g *Guard) Visible(principal string, answer any) any {
 	return seen
 }
 
+// visibleParts returns a page of parts, or an Error if the principal may not read the topic of
+// one of them.
+func (g *Guard) visibleParts(principal string, page *messages.ListPartsResponse) any {
+	seen := map[string]bool{}
+	for _, p := range page.GetParts() {
+		name := p.GetPart().GetTopic()
+		if seen[name] {
+			continue
+		}
+		if seen[name] = g.Sees(principal, rights.KindTopic, name); !seen[name] {
+			fault := convert.ErrorMessage(fmt.Errorf("%w: %q may not read the topic of a part", errForbidden, text.Clip(principal, wire.MaxShown)))
+			fault.Request = page.GetRequest()
+			return fault
+		}
+	}
+	return page
+}
+
 // visibleAt is Visible for the peer at an address.
 func (g *Guard) visibleAt(address string, answer any) any {
-	if _, page := answer.(*messages.ListRecurringResponse); !page {
+	switch answer.(type) {
+	case *messages.ListRecurringResponse, *messages.ListPartsResponse:
+	default:
 		return answer
 	}
 	p, ok := g.Peers.At(address)

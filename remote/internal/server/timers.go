@@ -51,6 +51,26 @@ func (t *timers) GetTopicStats(ctx context.Context, m *messages.GetTopicStatsReq
 	return ask[*messages.GetTopicStatsResponse](ctx, t.server, m)
 }
 
+func (t *timers) GetJoin(ctx context.Context, m *messages.GetJoinRequest) (*messages.GetJoinResponse, error) {
+	return ask[*messages.GetJoinResponse](ctx, t.server, m)
+}
+
+func (t *timers) ListParts(ctx context.Context, m *messages.ListPartsRequest) (*messages.ListPartsResponse, error) {
+	return ask[*messages.ListPartsResponse](ctx, t.server, m)
+}
+
+func (t *timers) AddParts(ctx context.Context, m *messages.AddPartsRequest) (*messages.AddPartsResponse, error) {
+	return ask[*messages.AddPartsResponse](ctx, t.server, m)
+}
+
+func (t *timers) CloseJoin(ctx context.Context, m *messages.CloseJoinRequest) (*messages.CloseJoinResponse, error) {
+	return ask[*messages.CloseJoinResponse](ctx, t.server, m)
+}
+
+func (t *timers) CancelJoin(ctx context.Context, m *messages.CancelJoinRequest) (*messages.CancelJoinResponse, error) {
+	return ask[*messages.CancelJoinResponse](ctx, t.server, m)
+}
+
 func (t *timers) PutRecurring(ctx context.Context, m *messages.PutRecurringRequest) (*messages.PutRecurringResponse, error) {
 	return ask[*messages.PutRecurringResponse](ctx, t.server, m)
 }

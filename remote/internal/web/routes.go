@@ -29,6 +29,7 @@ const (
 	timersPath    = "/v1/topics/{topic}/timers"
 	timerPath     = timersPath + "/{id}"
 	leasesPath    = "/v1/topics/{topic}/leases"
+	joinPath      = timerPath + "/join"
 	schedulesPath = "/v1/schedules"
 	schedulePath  = schedulesPath + "/{name}"
 	turnsPath     = "/v1/gates/{gate}/turns"
@@ -44,6 +45,11 @@ var routes = tableOf(append([]route{
 	{method: http.MethodDelete, pattern: timerPath, summary: "Cancel a timer", in: &messages.CancelRequest{}, out: &messages.CancelResponse{}, request: cancelOne},
 	{method: http.MethodPost, pattern: timerPath + ":run", summary: "Make a timer due now", in: &messages.RunNowRequest{}, out: &messages.RunNowResponse{}},
 	{method: http.MethodGet, pattern: timerPath + "/report", summary: "Read progress and result of a timer, and wait for its end", in: &httpapi.ReportRequest{}, out: &messages.WaitTimerResponse{}},
+	{method: http.MethodGet, pattern: joinPath, summary: "Read the state of the join of a timer", in: &messages.GetJoinRequest{}, out: &messages.GetJoinResponse{}},
+	{method: http.MethodGet, pattern: joinPath + "/parts", summary: "List the parts of the join of a timer", in: &messages.ListPartsRequest{}, out: &messages.ListPartsResponse{}},
+	{method: http.MethodPost, pattern: joinPath + ":add", summary: "Add parts to an open join", in: &messages.AddPartsRequest{}, out: &messages.AddPartsResponse{}},
+	{method: http.MethodPost, pattern: joinPath + ":close", summary: "Close a join to further parts", in: &messages.CloseJoinRequest{}, out: &messages.CloseJoinResponse{}},
+	{method: http.MethodPost, pattern: joinPath + ":cancel", summary: "Cancel a timer with a join, and the parts that have not ended", in: &messages.CancelJoinRequest{}, out: &messages.CancelJoinResponse{}},
 	{method: http.MethodGet, pattern: "/v1/topics/{topic}/stats", summary: "Read the statistics of a topic", in: &messages.GetTopicStatsRequest{}, out: &messages.GetTopicStatsResponse{}},
 
 	{method: http.MethodPost, pattern: "/v1/queues/{name}/messages", summary: "Publish up to 1,000 messages to a queue", in: &messages.PublishRequest{}, out: &messages.PublishResponse{}},
@@ -143,7 +149,7 @@ func (r *route) shown(f protoreflect.FieldDescriptor) bool {
 		}
 	}
 	switch name {
-	case "request", "timeout", "encoded":
+	case "request", "timeout", "encoded", "join_name":
 		return false
 	case "trace":
 		return of.Name() == "ClaimedLease"

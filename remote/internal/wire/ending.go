@@ -35,10 +35,16 @@ func EndingOf(m *messages.WaitTimerResponse) wakebell.Ending {
 	if p := m.GetProgress(); p != nil {
 		e.Progress = &wakebelltype.Progress{Fraction: p.GetFraction(), Note: p.GetNote(), At: convert.Time(p.GetAt()), Attempt: int(p.GetAttempt())}
 	}
-	if r := m.GetResult(); r != nil {
-		e.Result = &wakebell.Result{
-			Content: ContentOf(r.GetContent()), Attempt: int(r.GetAttempt()), Activation: convert.Time(r.GetActivation()), At: convert.Time(r.GetAt()),
-		}
-	}
+	e.Result = ResultOf(m.GetResult())
 	return e
+}
+
+// ResultOf converts the result of a timer; nil: there is none.
+func ResultOf(r *messages.TimerResult) *wakebell.Result {
+	if r == nil {
+		return nil
+	}
+	return &wakebell.Result{
+		Content: ContentOf(r.GetContent()), Attempt: int(r.GetAttempt()), Activation: convert.Time(r.GetActivation()), At: convert.Time(r.GetAt()),
+	}
 }

@@ -21,6 +21,7 @@ var (
 		&messages.PutRecurringRequest{}, &messages.DeleteRecurringRequest{}, &messages.EnableRecurringRequest{}, &messages.RunRecurringRequest{},
 		&messages.GetRecurringRequest{}, &messages.ListRecurringRequest{}, &messages.PreviewRecurringRequest{},
 		&messages.PublishRequest{}, &messages.GuardTurnRequest{},
+		&messages.GetJoinRequest{}, &messages.ListPartsRequest{}, &messages.AddPartsRequest{}, &messages.CloseJoinRequest{}, &messages.CancelJoinRequest{},
 	)
 	Subscribing = names(&messages.SubscribeRequest{}, &messages.UnsubscribeRequest{}, &messages.Verdicts{}, &messages.KeepRequest{})
 	Turning     = names(&messages.AcquireTurnRequest{}, &messages.ExtendTurnRequest{}, &messages.ReleaseTurnRequest{})
@@ -31,6 +32,7 @@ var (
 		&messages.PutRecurringResponse{}, &messages.DeleteRecurringResponse{}, &messages.EnableRecurringResponse{},
 		&messages.RunRecurringResponse{}, &messages.GetRecurringResponse{}, &messages.ListRecurringResponse{},
 		&messages.PreviewRecurringResponse{}, &messages.PublishResponse{}, &messages.GuardTurnResponse{},
+		&messages.GetJoinResponse{}, &messages.ListPartsResponse{}, &messages.AddPartsResponse{}, &messages.CloseJoinResponse{}, &messages.CancelJoinResponse{},
 		&messages.Turn{}, &messages.TurnRefused{}, &messages.ExtendTurnResponse{}, &messages.ReleaseTurnResponse{},
 	)
 	// Reminding are requests to the reminders. Reminded are the verdicts of the actors
@@ -45,6 +47,7 @@ var (
 	Heavy = SetOf(names(
 		&messages.GetTimerRequest{}, &messages.ListTimersRequest{}, &messages.GetTimerResponse{}, &messages.ListTimersResponse{},
 		&messages.ListRecurringRequest{}, &messages.ListRecurringResponse{}, &messages.PreviewRecurringRequest{}, &messages.PreviewRecurringResponse{},
+		&messages.ListPartsRequest{}, &messages.ListPartsResponse{},
 	))
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -200,14 +200,17 @@ class Client:
         correlation_id: str = "",
         content_type: str | None = None,
         key: str | bytes = b"",
+        after: Sequence[tuple[str, str]] | None = None,
+        open: bool = False,
+        part_of: Sequence[tuple[str, str]] = (),
         idempotency_key: str = "",
         timeout: float | None = None,
     ) -> t.Scheduled:
         """Schedule a timer."""
         return self._loop.run(self._inner.schedule(
             topic, body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once, expire_after=expire_after,
-            headers=headers, correlation_id=correlation_id, content_type=content_type, key=key, idempotency_key=idempotency_key,
-            timeout=timeout,
+            headers=headers, correlation_id=correlation_id, content_type=content_type, key=key, after=after, open=open,
+            part_of=part_of, idempotency_key=idempotency_key, timeout=timeout,
         ))  # fmt: skip
 
     def schedule_batch(
@@ -273,6 +276,47 @@ class Client:
     def stats(self, topic: str, *, timeout: float | None = None) -> t.Stats:
         """Return the statistics of a topic."""
         return self._loop.run(self._inner.stats(topic, timeout=timeout))
+
+    def report(self, topic: str, id: str, *, timeout: float | None = None) -> t.Report:
+        """Return what the handler of a timer has reported."""
+        return self._loop.run(self._inner.report(topic, id, timeout=timeout))
+
+    def wait(self, topic: str, id: str, *, timeout: float | None = None) -> t.Ending:
+        """Wait until a timer has ended, and return how."""
+        return self._loop.run(self._inner.wait(topic, id, timeout=timeout))
+
+    def join(self, topic: str, id: str, *, timeout: float | None = None) -> t.Join:
+        """Return the state of the join of a timer."""
+        return self._loop.run(self._inner.join(topic, id, timeout=timeout))
+
+    def parts(
+        self,
+        topic: str,
+        id: str,
+        *,
+        running: bool = False,
+        after: str = "",
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[t.PartEnd]:
+        """Yield the parts of the join of a timer."""
+        return self._iterate(self._inner.parts(topic, id, running=running, after=after, limit=limit, timeout=timeout))
+
+    def parts_of(self, lease: t.Lease, *, timeout: float | None = None) -> Iterator[t.PartEnd]:
+        """Yield the parts of the join of the timer that a handler has."""
+        return self._iterate(self._inner.parts_of(lease, timeout=timeout))
+
+    def add_parts(self, topic: str, id: str, *parts: tuple[str, str], timeout: float | None = None) -> None:
+        """Add timers that exist to an open join."""
+        self._loop.run(self._inner.add_parts(topic, id, *parts, timeout=timeout))
+
+    def close_join(self, topic: str, id: str, *, timeout: float | None = None) -> None:
+        """Close a join to further parts."""
+        self._loop.run(self._inner.close_join(topic, id, timeout=timeout))
+
+    def cancel_join(self, topic: str, id: str, *, timeout: float | None = None) -> int:
+        """Cancel the timer of a join and the parts that have not ended, and return how many these are."""
+        return self._loop.run(self._inner.cancel_join(topic, id, timeout=timeout))
 
     def subscribe(
         self, source: str | t.Queue, handler: aio.Handler, *, name: str, credits: int = 5

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import grpc
 
 from . import _fork, errors
-from ._pb import gateway_pb2, remote_pb2
+from ._endings import wait_timer
+from ._pb import endings_pb2, gateway_pb2, remote_pb2
 from ._session import Session
 
 log = logging.getLogger("wakebell")
@@ -22,6 +23,7 @@ REDIAL_FIRST, REDIAL_MAX = 0.05, 2.0
 CONNECT_TIMEOUT = 5.0
 GRACE = 1.0  # how long the node accepts the verdicts of a subscriber that has left
 UNANSWERED = 15.0  # after which a request without a deadline is repeated
+WAIT_AGAIN = 1.0  # after which a wait for a timer that failed is repeated
 MAX_FLIGHT = 512
 MAX_FRAME, MAX_FRAME_BYTES = 500, 1 << 20
 
@@ -56,6 +58,7 @@ class Link:
         self._last_error: errors.WakebellError | None = None
         self._next = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._waits: set[asyncio.Future[Any]] = set()
         self._room = asyncio.Semaphore(MAX_FLIGHT)
         self._out: list[remote_pb2.Command] = []
         self._wake = asyncio.Event()
@@ -83,6 +86,8 @@ class Link:
         self.closed = True
         for lost in list(self.turns.values()):
             lost()  # the end of the session releases them
+        for wait in self._waits:
+            wait.cancel()
         self._wake.set()
         if self._running is not None:
             if not self._up:
@@ -144,6 +149,28 @@ class Link:
         if isinstance(reply, gateway_pb2.Error):
             raise error_of(reply.code, reply.message)
         return reply
+
+    async def wait_timer(self, request: endings_pb2.WaitTimerRequest, timeout: float | None) -> Any:
+        """Ask for the end of a timer until the node answers or the timeout passes."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self.start()
+            await self._wait_up(deadline)
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            wait = asyncio.ensure_future(wait_timer(self._new_channel(), self._token(), request, left))
+            self._waits.add(wait)
+            wait.add_done_callback(self._waits.discard)
+            try:
+                return await wait
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not self.closed or task is not None and task.cancelling():
+                    raise
+                raise errors.ClosedError("the client is closed") from None
+            except (errors.UnavailableError, errors.OverloadedError):
+                if deadline is not None and time.monotonic() + WAIT_AGAIN >= deadline:
+                    raise
+            await asyncio.sleep(WAIT_AGAIN)
 
     def send(self, kind: str, message: Any) -> bool:
         """Add a message to the next frame. Return False if the link is down."""

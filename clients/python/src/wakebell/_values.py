@@ -20,6 +20,8 @@ from .errors import InvalidError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
+MAX_PARTS = 10_000
+"""The most parts of joins in a request."""
 
 
 def seconds(value: t.Duration, name: str) -> float:
@@ -101,12 +103,26 @@ def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
         if_exists=d.if_exists.value if d.if_exists else 0,  # type: ignore[arg-type]
         timer_key=d.key.encode() if isinstance(d.key, str) else d.key,
     )  # fmt: skip
+    _joins(request, d)
     plan(request, d.at, d.delay)
     if d.debounce is not None:
         request.debounce.delay.CopyFrom(duration(d.debounce.delay, "debounce.delay"))
         if d.debounce.limit is not None:
             request.debounce.limit.CopyFrom(duration(d.debounce.limit, "debounce.limit"))
     return request
+
+
+def _joins(request: pb.ScheduleRequest, d: t.Draft) -> None:
+    """Set what a draft has to do with joins. The join has a name, so that it can be sent again."""
+    for topic, id in d.part_of:
+        request.part_of.add(topic=topic, id=id)
+    if d.after is None and not d.open:
+        return
+    if len(d.after or ()) > MAX_PARTS:
+        raise InvalidError(f"after has {len(d.after or ())} parts, want at most {MAX_PARTS:,}; add more with add_parts")
+    for topic, id in d.after or ():
+        request.after.add(topic=topic, id=id)
+    request.open, request.join_name = d.open, secrets.token_hex(16)
 
 
 def _headers(d: t.Draft) -> dict[str, str]:

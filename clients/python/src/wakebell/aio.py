@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 
+from . import _endings as endings
 from . import _values as values
 from . import recurring as r
 from . import types as t
@@ -17,19 +18,20 @@ from ._connect import channel, is_loopback
 from ._link import Link
 from ._outcome import Handler
 from ._pb import gateway_pb2 as pb
-from ._pb import queues_pb2, recurring_pb2
+from ._pb import endings_pb2, queues_pb2, recurring_pb2
 from ._requests import check_limit, chunks, set_key
 from ._subscriber import Subscription, check_credits
 from ._turn import Turn, TurnContext
 from ._turn import acquire as acquire_turn
 from ._turn import guard as guard_turn
-from .errors import ClosedError, InvalidError, QueueFullError
+from .errors import ClosedError, InvalidError, NotFoundError, QueueFullError
 
 __all__ = ["Client", "Handler", "Subscription", "Turn"]
 
 _MAX_BATCH, _MAX_BATCH_BYTES = 1000, 4 << 20
 _MAX_PUBLISH, _MAX_PUBLISH_BYTES = 500, 1 << 20
 _MAX_PAGE = 1000
+_MAX_ADDED = 5000
 
 
 class Client:
@@ -124,6 +126,9 @@ class Client:
         correlation_id: str = "",
         content_type: str | None = None,
         key: str | bytes = b"",
+        after: Sequence[tuple[str, str]] | None = None,
+        open: bool = False,
+        part_of: Sequence[tuple[str, str]] = (),
         idempotency_key: str = "",
         timeout: float | None = None,
     ) -> t.Scheduled:
@@ -137,6 +142,7 @@ class Client:
         request = values.schedule_request(t.Draft(
             topic=topic, body=body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once,
             expire_after=expire_after, headers=headers or {}, correlation_id=correlation_id, content_type=content_type, key=key,
+            after=after, open=open, part_of=part_of,
         ))  # fmt: skip
         set_key(request, id, idempotency_key)
         return values.scheduled(await self._call("schedule", request, timeout))
@@ -146,14 +152,19 @@ class Client:
     ) -> list[t.Scheduled]:
         """Schedule many timers, in requests of up to 1,000.
 
-        After an error some of them may be scheduled. Repeating the call is safe.
+        After an error some of them may be scheduled. Repeating the call is safe. Drafts with
+        ``after`` must fit into one request with their parts; larger joins use ``open``,
+        ``part_of`` and ``close_join``.
         """
         requests = []
         for d in drafts:
             requests.append(values.schedule_request(d))
             set_key(requests[-1], d.id, idempotency_key)
         done: list[t.Scheduled] = []
-        for chunk in chunks(requests, _MAX_BATCH, _MAX_BATCH_BYTES):
+        split = list(chunks(requests, _MAX_BATCH, _MAX_BATCH_BYTES))
+        if len(split) > 1 and any(m.after for m in requests):
+            raise InvalidError("drafts with after in a batch of more than one request: use open, part_of and close_join")
+        for chunk in split:
             part = f"{idempotency_key}#{len(done)}" if idempotency_key else ""
             batch = pb.ScheduleBatchRequest(timers=chunk, key=part)
             answer = await self._call("schedule_batch", batch, timeout)
@@ -230,6 +241,94 @@ class Client:
         """Return the statistics of a topic."""
         answer = await self._call("get_topic_stats", pb.GetTopicStatsRequest(topic=topic), timeout)
         return values.stats(answer.stats)
+
+    async def report(self, topic: str, id: str, *, timeout: float | None = None) -> t.Report:
+        """Return what the handler of a timer has reported. The node keeps it for an hour by default."""
+        request = endings_pb2.WaitTimerRequest(topic=topic, id=id, report=True)
+        return endings.report(await self._link.wait_timer(request, self._timeout if timeout is None else timeout))
+
+    async def wait(self, topic: str, id: str, *, timeout: float | None = None) -> t.Ending:
+        """Wait until a timer has ended, and return how; without ``timeout`` for as long as it takes.
+
+        Errors: DeadlineError if it has not ended within ``timeout`` seconds.
+        """
+        request = endings_pb2.WaitTimerRequest(topic=topic, id=id)
+        return endings.ending(await self._link.wait_timer(request, timeout))
+
+    # Joins
+
+    async def join(self, topic: str, id: str, *, timeout: float | None = None) -> t.Join:
+        """Return the state of the join of a timer. Errors: NotFoundError."""
+        answer = await self._call("get_join", endings_pb2.GetJoinRequest(topic=topic, id=id), timeout)
+        return endings.join(answer.join)
+
+    async def parts(
+        self,
+        topic: str,
+        id: str,
+        *,
+        running: bool = False,
+        after: str = "",
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[t.PartEnd]:
+        """Yield the parts of the join of a timer, in the order in which they were added.
+
+        With ``running``, only parts that have not ended are listed. To continue a listing,
+        pass the ``cursor`` of a part as ``after``. Errors: NotFoundError; ForbiddenError
+        without the right to read the topics of all parts.
+        """
+        request = endings_pb2.ListPartsRequest(topic=topic, id=id, running=running, after=after)
+        async for part in self._parts(request, limit, timeout):
+            yield part
+
+    async def parts_of(self, lease: t.Lease, *, timeout: float | None = None) -> AsyncIterator[t.PartEnd]:
+        """Yield the parts of the join of the timer that a handler has, as ``parts`` does."""
+        name = lease.headers.get("wakebell-join")
+        if name is None:
+            raise NotFoundError(f"timer {lease.id!r} on {lease.topic!r} has no join")
+        request = endings_pb2.ListPartsRequest(topic=lease.topic, id=lease.id, join_name=name)
+        async for part in self._parts(request, None, timeout):
+            yield part
+
+    async def _parts(
+        self, request: endings_pb2.ListPartsRequest, limit: int | None, timeout: float | None
+    ) -> AsyncIterator[t.PartEnd]:
+        left = check_limit(limit)
+        while left != 0:
+            request.limit = min(left or 0, _MAX_PAGE)
+            answer = await self._call("list_parts", request, timeout)
+            for m in answer.parts:
+                yield endings.part_end(m)
+            request.after = answer.next
+            if not answer.next:
+                return
+            left = None if left is None else left - len(answer.parts)
+
+    async def add_parts(self, topic: str, id: str, *parts: tuple[str, str], timeout: float | None = None) -> None:
+        """Add timers that exist to an open join, in requests of up to 5,000.
+
+        Those that do not exist any more count as ended. Errors: NotFoundError; InvalidError if
+        the join is closed.
+        """
+        for first in range(0, len(parts), _MAX_ADDED):
+            some = endings.parts(parts[first : first + _MAX_ADDED])
+            await self._call("add_parts", endings_pb2.AddPartsRequest(topic=topic, id=id, parts=some), timeout)
+
+    async def close_join(self, topic: str, id: str, *, timeout: float | None = None) -> None:
+        """Close a join to further parts. Errors: NotFoundError."""
+        await self._call("close_join", endings_pb2.CloseJoinRequest(topic=topic, id=id), timeout)
+
+    async def cancel_join(self, topic: str, id: str, *, timeout: float | None = None) -> int:
+        """Cancel the timer of a join and the parts that have not ended, and return how many these are.
+
+        Errors: NotFoundError; ForbiddenError, and nothing is cancelled, without the right to
+        read or to schedule on the topic of one of them.
+        """
+        topics = {part.topic async for part in self.parts(topic, id, running=True, timeout=timeout)}
+        request = endings_pb2.CancelJoinRequest(topic=topic, id=id, topics=sorted(topics - {topic}))
+        parts: int = (await self._call("cancel_join", request, timeout)).parts
+        return parts
 
     # Subscriptions
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .errors import LeaseLostError
 
@@ -106,6 +106,13 @@ class Debounce:
     """At the latest this long after the id was first scheduled. Default: no limit."""
 
 
+class Part(NamedTuple):
+    """Names a timer that a join waits for, or that waits."""
+
+    topic: str
+    id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A timer to schedule.
@@ -140,6 +147,13 @@ class Draft:
     key: str | bytes = b""
     """Up to 512 bytes, by which handlers with a limit per key order timers. Default: none,
     or that of the existing timer."""
+    after: Sequence[tuple[str, str]] | None = None
+    """The timer becomes due when these timers have ended, its parts, or at its ``at`` or
+    ``delay``, one of which it needs. At most 10,000; ``add_parts`` adds more to an ``open`` join."""
+    open: bool = False
+    """The join does not become due before its instant until ``close_join``."""
+    part_of: Sequence[tuple[str, str]] = ()
+    """The timer is a part of the joins of these, which are open or in the same batch; at most 16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +214,91 @@ class Timer(Content):
     """In listings: as ``after`` it continues behind this timer."""
     key: bytes = b""
     """The key by which handlers order timers; empty: none."""
+
+
+class End(Enum):
+    """How a timer has ended."""
+
+    DONE = "done"
+    """A handler has acknowledged it."""
+    DEAD = "dead"
+    """It is a dead letter, or was discarded."""
+    CANCELLED = "cancelled"
+    MISSING = "missing"
+    """Nothing is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the handler of a timer is."""
+
+    fraction: float
+    """0 to 1."""
+    note: str
+    at: datetime | None
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Content):
+    """What the handler of a timer returned."""
+
+    body: bytes
+    content_type: str
+    headers: Mapping[str, str]
+    attempt: int
+    activation: datetime | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the handler of a timer has reported. None: nothing."""
+
+    progress: Progress | None
+    result: Result | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a timer has ended, and what its handler has reported."""
+
+    end: End
+    reason: str
+    """Why it is a dead letter."""
+    progress: Progress | None
+    result: Result | None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A timer that becomes due when its parts have ended, or at its instant."""
+
+    open: bool
+    """Parts may be added; it does not become due before it is closed."""
+    parts: int
+    done: int
+    """Parts that have ended so, as the next three."""
+    dead: int
+    cancelled: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnd:
+    """How a part of a join has ended."""
+
+    topic: str
+    id: str
+    end: End | None
+    """None: it has not ended."""
+    reason: str
+    """Why it is a dead letter."""
+    at: datetime | None
+    """When its end was noted."""
+    result: Result | None
+    cursor: str
+    """As ``after`` it continues a listing behind this part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file messages/gateway.proto.
  */
 export const file_messages_gateway: GenFile = /*@__PURE__*/
-  fileDesc("ChZtZXNzYWdlcy9nYXRld2F5LnByb3RvEgt3YWtlYmVsbC52MSJKCgVFcnJvchIPCgdyZXF1ZXN0GAEgASgEEh8KBGNvZGUYAiABKA4yES53YWtlYmVsbC52MS5Db2RlEg8KB21lc3NhZ2UYAyABKAki/wQKD1NjaGVkdWxlUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSCgoCaWQYBCABKAkSDAoEYm9keRgFIAEoDBIUCgxjb250ZW50X3R5cGUYBiABKAkSFgoOY29ycmVsYXRpb25faWQYByABKAkSOgoHaGVhZGVycxgIIAMoCzIpLndha2ViZWxsLnYxLlNjaGVkdWxlUmVxdWVzdC5IZWFkZXJzRW50cnkSKAoCYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASJwoCaW4YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IABIpCghkZWJvdW5jZRgLIAEoCzIVLndha2ViZWxsLnYxLkRlYm91bmNlSAASJgoJaWZfZXhpc3RzGAwgASgOMhMud2FrZWJlbGwudjEuUG9saWN5EicKBG9uY2UYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SCwoDa2V5GA4gASgJEjYKBXRyYWNlGA8gAygLMicud2FrZWJlbGwudjEuU2NoZWR1bGVSZXF1ZXN0LlRyYWNlRW50cnkSDwoHZW5jb2RlZBgQIAEoCBIRCgl0aW1lcl9rZXkYESABKAwaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLAoKVHJhY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgYKBHdoZW4iXgoIRGVib3VuY2USKAoFZGVsYXkYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFbGltaXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iqgEKEFNjaGVkdWxlUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIKCgJpZBgCIAEoCRInCgNkdWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB291dGNvbWUYBCABKA4yFC53YWtlYmVsbC52MS5PdXRjb21lEikKBWZvdW5kGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL5AQoUU2NoZWR1bGVCYXRjaFJlcXVlc3QSDwoHcmVxdWVzdBgBIAEoBBIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiwKBnRpbWVycxgDIAMoCzIcLndha2ViZWxsLnYxLlNjaGVkdWxlUmVxdWVzdBILCgNrZXkYBCABKAkSOwoFdHJhY2UYBSADKAsyLC53YWtlYmVsbC52MS5TY2hlZHVsZUJhdGNoUmVxdWVzdC5UcmFjZUVudHJ5GiwKClRyYWNlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJXChVTY2hlZHVsZUJhdGNoUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBItCgZ0aW1lcnMYAiADKAsyHS53YWtlYmVsbC52MS5TY2hlZHVsZVJlc3BvbnNlInUKDUNhbmNlbFJlcXVlc3QSDwoHcmVxdWVzdBgBIAEoBBIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRvcGljGAMgASgJEgsKA2lkcxgEIAMoCRILCgNrZXkYBSABKAkiRwoOQ2FuY2VsUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIkCgVmb3VuZBgCIAMoDjIVLndha2ViZWxsLnYxLlByZXNlbmNlImkKD0dldFRpbWVyUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSCgoCaWQYBCABKAkiRgoQR2V0VGltZXJSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEiEKBXRpbWVyGAIgASgLMhIud2FrZWJlbGwudjEuVGltZXIiiwIKBVRpbWVyEgoKAmlkGAEgASgJEiEKBXN0YXRlGAIgASgOMhIud2FrZWJlbGwudjEuU3RhdGUSJwoDZHVlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgphY3RpdmF0aW9uGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhdHRlbXB0cxgFIAEoDRIQCghmYWlsdXJlcxgGIAEoDRISCgpsYXN0X2Vycm9yGAcgASgJEiUKB2NvbnRlbnQYCCABKAsyFC53YWtlYmVsbC52MS5Db250ZW50Eg4KBmN1cnNvchgJIAEoCRILCgNrZXkYCiABKAwiuwEKB0NvbnRlbnQSDAoEYm9keRgBIAEoDBIUCgxjb250ZW50X3R5cGUYAiABKAkSFgoOY29ycmVsYXRpb25faWQYAyABKAkSEAoIcmVwbHlfdG8YBCABKAkSMgoHaGVhZGVycxgFIAMoCzIhLndha2ViZWxsLnYxLkNvbnRlbnQuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIr4BChFMaXN0VGltZXJzUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSLgoKZHVlX2JlZm9yZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVubmluZxgFIAEoCBINCgVsaW1pdBgGIAEoDRINCgVhZnRlchgHIAEoCSJXChJMaXN0VGltZXJzUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIiCgZ0aW1lcnMYAiADKAsyEi53YWtlYmVsbC52MS5UaW1lchIMCgRuZXh0GAMgASgJIsYBChFSZXNjaGVkdWxlUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSCgoCaWQYBCABKAkSKAoCYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASJwoCaW4YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IAEIGCgR3aGVuIqwBChJSZXNjaGVkdWxlUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIKCgJpZBgCIAEoCRInCgNkdWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB291dGNvbWUYBCABKA4yFC53YWtlYmVsbC52MS5PdXRjb21lEikKBWZvdW5kGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJnCg1SdW5Ob3dSZXF1ZXN0Eg8KB3JlcXVlc3QYASABKAQSKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgV0b3BpYxgDIAEoCRIKCgJpZBgEIAEoCSJHCg5SdW5Ob3dSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEiQKBWZvdW5kGAIgASgOMhUud2FrZWJlbGwudjEuUHJlc2VuY2UiYgoUR2V0VG9waWNTdGF0c1JlcXVlc3QSDwoHcmVxdWVzdBgBIAEoBBIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRvcGljGAMgASgJIlAKFUdldFRvcGljU3RhdHNSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEiYKBXN0YXRzGAIgASgLMhcud2FrZWJlbGwudjEuVG9waWNTdGF0cyLFAgoKVG9waWNTdGF0cxINCgV0b3RhbBgBIAEoAxIPCgdwZW5kaW5nGAIgASgDEgsKA2R1ZRgDIAEoAxIOCgZsZWFzZWQYBCABKAMSEAoIcmV0cnlpbmcYBSABKAMSDgoGcGFya2VkGAsgASgDEgwKBGRlYWQYBiABKAMSEQoJZXN0aW1hdGVkGAcgASgIEi4KCm9sZGVzdF9kdWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKA2xhZxgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCglwYXVzZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDHBhdXNlZF91bnRpbBgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqlwQKBENvZGUSFAoQQ09ERV9VTlNQRUNJRklFRBAAEhAKDENPREVfSU5WQUxJRBABEhIKDkNPREVfTk9UX0ZPVU5EEAISFAoQQ09ERV9VTkFWQUlMQUJMRRADEhQKEENPREVfTUVNT1JZX0ZVTEwQBBITCg9DT0RFX1dST05HX1RZUEUQBRIRCg1DT0RFX0RFQURMSU5FEAYSEwoPQ09ERV9PVkVSTE9BREVEEAcSEQoNQ09ERV9EUkFJTklORxAIEhEKDUNPREVfSU5URVJOQUwQCRIRCg1DT0RFX0NPTkZMSUNUEAoSFAoQQ09ERV9OT19TQ0hFRFVMRRALEhIKDkNPREVfR0FURV9IRUxEEAwSEgoOQ09ERV9UVVJOX0xPU1QQDRIVChFDT0RFX0dBVEVTX0NMT1NFRBAOEhQKEENPREVfRkVOQ0VfU1RBTEUQDxIYChRDT0RFX0ZFTkNFX1JFR1JFU1NFRBAQEg8KC0NPREVfREVOSUVEEBESFwoTQ09ERV9DSEFOTkVMX0RFTklFRBASEhQKEENPREVfVU5TVVBQT1JURUQQExIWChJDT0RFX0ZFTkNFX1VOS05PV04QGBIXChNDT0RFX0dBVEVfRVhIQVVTVEVEEBkSEgoOQ09ERV9GT1JCSURERU4QFBISCg5DT0RFX1RPT19MQVJHRRAaEhMKD0NPREVfTEVBU0VfTE9TVBAbKloKBlBvbGljeRIWChJQT0xJQ1lfVU5TUEVDSUZJRUQQABISCg5QT0xJQ1lfUkVQTEFDRRABEg8KC1BPTElDWV9LRUVQEAISEwoPUE9MSUNZX0VBUkxJRVNUEAMq4AEKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD09VVENPTUVfQ1JFQVRFRBABEhQKEE9VVENPTUVfUkVQTEFDRUQQAhIWChJPVVRDT01FX1NVUEVSU0VERUQQAxIYChRPVVRDT01FX0tFUFRfUEVORElORxAEEhgKFE9VVENPTUVfS0VQVF9SVU5OSU5HEAUSGAoUT1VUQ09NRV9LRVBUX0VBUkxJRVIQBhIRCg1PVVRDT01FX01PVkVEEAcSGAoUT1VUQ09NRV9BTFJFQURZX0RPTkUQCCplCghQcmVzZW5jZRIYChRQUkVTRU5DRV9VTlNQRUNJRklFRBAAEhMKD1BSRVNFTkNFX0FCU0VOVBABEhQKEFBSRVNFTkNFX1BFTkRJTkcQAhIUChBQUkVTRU5DRV9SVU5OSU5HEAMqewoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIRCg1TVEFURV9QRU5ESU5HEAESEgoOU1RBVEVfUkVUUllJTkcQAhIRCg1TVEFURV9SVU5OSU5HEAMSDwoLU1RBVEVfTkVWRVIQBBIQCgxTVEFURV9QQVJLRUQQBUIwWi5naXRodWIuY29tL3dha2ViZWxsL3dha2ViZWxsL21lc3NhZ2VzO21lc3NhZ2VzYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChZtZXNzYWdlcy9nYXRld2F5LnByb3RvEgt3YWtlYmVsbC52MSJKCgVFcnJvchIPCgdyZXF1ZXN0GAEgASgEEh8KBGNvZGUYAiABKA4yES53YWtlYmVsbC52MS5Db2RlEg8KB21lc3NhZ2UYAyABKAki8AUKD1NjaGVkdWxlUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSCgoCaWQYBCABKAkSDAoEYm9keRgFIAEoDBIUCgxjb250ZW50X3R5cGUYBiABKAkSFgoOY29ycmVsYXRpb25faWQYByABKAkSOgoHaGVhZGVycxgIIAMoCzIpLndha2ViZWxsLnYxLlNjaGVkdWxlUmVxdWVzdC5IZWFkZXJzRW50cnkSKAoCYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASJwoCaW4YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IABIpCghkZWJvdW5jZRgLIAEoCzIVLndha2ViZWxsLnYxLkRlYm91bmNlSAASJgoJaWZfZXhpc3RzGAwgASgOMhMud2FrZWJlbGwudjEuUG9saWN5EicKBG9uY2UYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SCwoDa2V5GA4gASgJEjYKBXRyYWNlGA8gAygLMicud2FrZWJlbGwudjEuU2NoZWR1bGVSZXF1ZXN0LlRyYWNlRW50cnkSDwoHZW5jb2RlZBgQIAEoCBIRCgl0aW1lcl9rZXkYESABKAwSJQoFYWZ0ZXIYEiADKAsyFi53YWtlYmVsbC52MS5UaW1lclBhcnQSDAoEb3BlbhgTIAEoCBInCgdwYXJ0X29mGBQgAygLMhYud2FrZWJlbGwudjEuVGltZXJQYXJ0EhEKCWpvaW5fbmFtZRgVIAEoCRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARosCgpUcmFjZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCBgoEd2hlbiImCglUaW1lclBhcnQSDQoFdG9waWMYASABKAkSCgoCaWQYAiABKAkiXgoIRGVib3VuY2USKAoFZGVsYXkYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFbGltaXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iqgEKEFNjaGVkdWxlUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIKCgJpZBgCIAEoCRInCgNkdWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB291dGNvbWUYBCABKA4yFC53YWtlYmVsbC52MS5PdXRjb21lEikKBWZvdW5kGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL5AQoUU2NoZWR1bGVCYXRjaFJlcXVlc3QSDwoHcmVxdWVzdBgBIAEoBBIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiwKBnRpbWVycxgDIAMoCzIcLndha2ViZWxsLnYxLlNjaGVkdWxlUmVxdWVzdBILCgNrZXkYBCABKAkSOwoFdHJhY2UYBSADKAsyLC53YWtlYmVsbC52MS5TY2hlZHVsZUJhdGNoUmVxdWVzdC5UcmFjZUVudHJ5GiwKClRyYWNlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJXChVTY2hlZHVsZUJhdGNoUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBItCgZ0aW1lcnMYAiADKAsyHS53YWtlYmVsbC52MS5TY2hlZHVsZVJlc3BvbnNlInUKDUNhbmNlbFJlcXVlc3QSDwoHcmVxdWVzdBgBIAEoBBIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRvcGljGAMgASgJEgsKA2lkcxgEIAMoCRILCgNrZXkYBSABKAkiRwoOQ2FuY2VsUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIkCgVmb3VuZBgCIAMoDjIVLndha2ViZWxsLnYxLlByZXNlbmNlImkKD0dldFRpbWVyUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSCgoCaWQYBCABKAkiRgoQR2V0VGltZXJSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEiEKBXRpbWVyGAIgASgLMhIud2FrZWJlbGwudjEuVGltZXIiiwIKBVRpbWVyEgoKAmlkGAEgASgJEiEKBXN0YXRlGAIgASgOMhIud2FrZWJlbGwudjEuU3RhdGUSJwoDZHVlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgphY3RpdmF0aW9uGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhdHRlbXB0cxgFIAEoDRIQCghmYWlsdXJlcxgGIAEoDRISCgpsYXN0X2Vycm9yGAcgASgJEiUKB2NvbnRlbnQYCCABKAsyFC53YWtlYmVsbC52MS5Db250ZW50Eg4KBmN1cnNvchgJIAEoCRILCgNrZXkYCiABKAwiuwEKB0NvbnRlbnQSDAoEYm9keRgBIAEoDBIUCgxjb250ZW50X3R5cGUYAiABKAkSFgoOY29ycmVsYXRpb25faWQYAyABKAkSEAoIcmVwbHlfdG8YBCABKAkSMgoHaGVhZGVycxgFIAMoCzIhLndha2ViZWxsLnYxLkNvbnRlbnQuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIr4BChFMaXN0VGltZXJzUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSLgoKZHVlX2JlZm9yZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVubmluZxgFIAEoCBINCgVsaW1pdBgGIAEoDRINCgVhZnRlchgHIAEoCSJXChJMaXN0VGltZXJzUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIiCgZ0aW1lcnMYAiADKAsyEi53YWtlYmVsbC52MS5UaW1lchIMCgRuZXh0GAMgASgJIsYBChFSZXNjaGVkdWxlUmVxdWVzdBIPCgdyZXF1ZXN0GAEgASgEEioKB3RpbWVvdXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdG9waWMYAyABKAkSCgoCaWQYBCABKAkSKAoCYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASJwoCaW4YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IAEIGCgR3aGVuIqwBChJSZXNjaGVkdWxlUmVzcG9uc2USDwoHcmVxdWVzdBgBIAEoBBIKCgJpZBgCIAEoCRInCgNkdWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB291dGNvbWUYBCABKA4yFC53YWtlYmVsbC52MS5PdXRjb21lEikKBWZvdW5kGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJnCg1SdW5Ob3dSZXF1ZXN0Eg8KB3JlcXVlc3QYASABKAQSKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgV0b3BpYxgDIAEoCRIKCgJpZBgEIAEoCSJHCg5SdW5Ob3dSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEiQKBWZvdW5kGAIgASgOMhUud2FrZWJlbGwudjEuUHJlc2VuY2UiYgoUR2V0VG9waWNTdGF0c1JlcXVlc3QSDwoHcmVxdWVzdBgBIAEoBBIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRvcGljGAMgASgJIlAKFUdldFRvcGljU3RhdHNSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEiYKBXN0YXRzGAIgASgLMhcud2FrZWJlbGwudjEuVG9waWNTdGF0cyLFAgoKVG9waWNTdGF0cxINCgV0b3RhbBgBIAEoAxIPCgdwZW5kaW5nGAIgASgDEgsKA2R1ZRgDIAEoAxIOCgZsZWFzZWQYBCABKAMSEAoIcmV0cnlpbmcYBSABKAMSDgoGcGFya2VkGAsgASgDEgwKBGRlYWQYBiABKAMSEQoJZXN0aW1hdGVkGAcgASgIEi4KCm9sZGVzdF9kdWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKA2xhZxgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCglwYXVzZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDHBhdXNlZF91bnRpbBgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqlwQKBENvZGUSFAoQQ09ERV9VTlNQRUNJRklFRBAAEhAKDENPREVfSU5WQUxJRBABEhIKDkNPREVfTk9UX0ZPVU5EEAISFAoQQ09ERV9VTkFWQUlMQUJMRRADEhQKEENPREVfTUVNT1JZX0ZVTEwQBBITCg9DT0RFX1dST05HX1RZUEUQBRIRCg1DT0RFX0RFQURMSU5FEAYSEwoPQ09ERV9PVkVSTE9BREVEEAcSEQoNQ09ERV9EUkFJTklORxAIEhEKDUNPREVfSU5URVJOQUwQCRIRCg1DT0RFX0NPTkZMSUNUEAoSFAoQQ09ERV9OT19TQ0hFRFVMRRALEhIKDkNPREVfR0FURV9IRUxEEAwSEgoOQ09ERV9UVVJOX0xPU1QQDRIVChFDT0RFX0dBVEVTX0NMT1NFRBAOEhQKEENPREVfRkVOQ0VfU1RBTEUQDxIYChRDT0RFX0ZFTkNFX1JFR1JFU1NFRBAQEg8KC0NPREVfREVOSUVEEBESFwoTQ09ERV9DSEFOTkVMX0RFTklFRBASEhQKEENPREVfVU5TVVBQT1JURUQQExIWChJDT0RFX0ZFTkNFX1VOS05PV04QGBIXChNDT0RFX0dBVEVfRVhIQVVTVEVEEBkSEgoOQ09ERV9GT1JCSURERU4QFBISCg5DT0RFX1RPT19MQVJHRRAaEhMKD0NPREVfTEVBU0VfTE9TVBAbKloKBlBvbGljeRIWChJQT0xJQ1lfVU5TUEVDSUZJRUQQABISCg5QT0xJQ1lfUkVQTEFDRRABEg8KC1BPTElDWV9LRUVQEAISEwoPUE9MSUNZX0VBUkxJRVNUEAMq4AEKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD09VVENPTUVfQ1JFQVRFRBABEhQKEE9VVENPTUVfUkVQTEFDRUQQAhIWChJPVVRDT01FX1NVUEVSU0VERUQQAxIYChRPVVRDT01FX0tFUFRfUEVORElORxAEEhgKFE9VVENPTUVfS0VQVF9SVU5OSU5HEAUSGAoUT1VUQ09NRV9LRVBUX0VBUkxJRVIQBhIRCg1PVVRDT01FX01PVkVEEAcSGAoUT1VUQ09NRV9BTFJFQURZX0RPTkUQCCplCghQcmVzZW5jZRIYChRQUkVTRU5DRV9VTlNQRUNJRklFRBAAEhMKD1BSRVNFTkNFX0FCU0VOVBABEhQKEFBSRVNFTkNFX1BFTkRJTkcQAhIUChBQUkVTRU5DRV9SVU5OSU5HEAMqewoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIRCg1TVEFURV9QRU5ESU5HEAESEgoOU1RBVEVfUkVUUllJTkcQAhIRCg1TVEFURV9SVU5OSU5HEAMSDwoLU1RBVEVfTkVWRVIQBBIQCgxTVEFURV9QQVJLRUQQBUIwWi5naXRodWIuY29tL3dha2ViZWxsL3dha2ViZWxsL21lc3NhZ2VzO21lc3NhZ2VzYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Error is the answer of a request that failed.
@@ -183,6 +183,40 @@ export type ScheduleRequest = Message<"wakebell.v1.ScheduleRequest"> & {
    * @generated from field: bytes timer_key = 17;
    */
   timerKey: Uint8Array;
+
+  /**
+   * The timer is that of a join: it becomes due when these timers have ended, its parts, or
+   * at its instant, if that is earlier. Then at or in is required, and debounce, if_exists
+   * and once must be absent. A request has at most 100,000 parts, and so has a join.
+   *
+   * @generated from field: repeated wakebell.v1.TimerPart after = 18;
+   */
+  after: TimerPart[];
+
+  /**
+   * The join, which may be without parts at first, does not become due before its instant
+   * until it is closed; see AddPartsRequest and CloseJoinRequest.
+   *
+   * @generated from field: bool open = 19;
+   */
+  open: boolean;
+
+  /**
+   * The timer is a part of the joins of these timers, which are in the same request or open;
+   * at most 16.
+   *
+   * @generated from field: repeated wakebell.v1.TimerPart part_of = 20;
+   */
+  partOf: TimerPart[];
+
+  /**
+   * Distinguishes the join from earlier ones of the timer, so that a repeated request makes one
+   * join; at most 128 bytes. The timer has a join if this is not empty, even without parts.
+   * Empty: that of the idempotency key, or a new one. A key does not cover it.
+   *
+   * @generated from field: string join_name = 21;
+   */
+  joinName: string;
 };
 
 /**
@@ -191,6 +225,30 @@ export type ScheduleRequest = Message<"wakebell.v1.ScheduleRequest"> & {
  */
 export const ScheduleRequestSchema: GenMessage<ScheduleRequest> = /*@__PURE__*/
   messageDesc(file_messages_gateway, 1);
+
+/**
+ * TimerPart names a timer that a join waits for, or that waits.
+ *
+ * @generated from message wakebell.v1.TimerPart
+ */
+export type TimerPart = Message<"wakebell.v1.TimerPart"> & {
+  /**
+   * @generated from field: string topic = 1;
+   */
+  topic: string;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message wakebell.v1.TimerPart.
+ * Use `create(TimerPartSchema)` to create a new message.
+ */
+export const TimerPartSchema: GenMessage<TimerPart> = /*@__PURE__*/
+  messageDesc(file_messages_gateway, 2);
 
 /**
  * Debounce makes a timer due when no ScheduleRequest for its id has arrived for
@@ -217,7 +275,7 @@ export type Debounce = Message<"wakebell.v1.Debounce"> & {
  * Use `create(DebounceSchema)` to create a new message.
  */
 export const DebounceSchema: GenMessage<Debounce> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 2);
+  messageDesc(file_messages_gateway, 3);
 
 /**
  * ScheduleResponse reports what a ScheduleRequest did.
@@ -262,7 +320,7 @@ export type ScheduleResponse = Message<"wakebell.v1.ScheduleResponse"> & {
  * Use `create(ScheduleResponseSchema)` to create a new message.
  */
 export const ScheduleResponseSchema: GenMessage<ScheduleResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 3);
+  messageDesc(file_messages_gateway, 4);
 
 /**
  * ScheduleBatchRequest stores up to 1,000 timers of one or more topics. All are
@@ -310,7 +368,7 @@ export type ScheduleBatchRequest = Message<"wakebell.v1.ScheduleBatchRequest"> &
  * Use `create(ScheduleBatchRequestSchema)` to create a new message.
  */
 export const ScheduleBatchRequestSchema: GenMessage<ScheduleBatchRequest> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 4);
+  messageDesc(file_messages_gateway, 5);
 
 /**
  * ScheduleBatchResponse has an answer for each timer, in the order of the request.
@@ -334,7 +392,7 @@ export type ScheduleBatchResponse = Message<"wakebell.v1.ScheduleBatchResponse">
  * Use `create(ScheduleBatchResponseSchema)` to create a new message.
  */
 export const ScheduleBatchResponseSchema: GenMessage<ScheduleBatchResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 5);
+  messageDesc(file_messages_gateway, 6);
 
 /**
  * CancelRequest removes up to 1,000 timers of a topic. The contexts of their
@@ -376,7 +434,7 @@ export type CancelRequest = Message<"wakebell.v1.CancelRequest"> & {
  * Use `create(CancelRequestSchema)` to create a new message.
  */
 export const CancelRequestSchema: GenMessage<CancelRequest> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 6);
+  messageDesc(file_messages_gateway, 7);
 
 /**
  * CancelResponse reports the state of each timer before, in the order of the ids.
@@ -400,7 +458,7 @@ export type CancelResponse = Message<"wakebell.v1.CancelResponse"> & {
  * Use `create(CancelResponseSchema)` to create a new message.
  */
 export const CancelResponseSchema: GenMessage<CancelResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 7);
+  messageDesc(file_messages_gateway, 8);
 
 /**
  * GetTimerRequest reads a timer with its content.
@@ -434,7 +492,7 @@ export type GetTimerRequest = Message<"wakebell.v1.GetTimerRequest"> & {
  * Use `create(GetTimerRequestSchema)` to create a new message.
  */
 export const GetTimerRequestSchema: GenMessage<GetTimerRequest> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 8);
+  messageDesc(file_messages_gateway, 9);
 
 /**
  * GetTimerResponse has the timer.
@@ -458,7 +516,7 @@ export type GetTimerResponse = Message<"wakebell.v1.GetTimerResponse"> & {
  * Use `create(GetTimerResponseSchema)` to create a new message.
  */
 export const GetTimerResponseSchema: GenMessage<GetTimerResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 9);
+  messageDesc(file_messages_gateway, 10);
 
 /**
  * Timer is a timer as it is stored in Redis.
@@ -538,7 +596,7 @@ export type Timer = Message<"wakebell.v1.Timer"> & {
  * Use `create(TimerSchema)` to create a new message.
  */
 export const TimerSchema: GenMessage<Timer> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 10);
+  messageDesc(file_messages_gateway, 11);
 
 /**
  * Content is the payload of a timer.
@@ -577,7 +635,7 @@ export type Content = Message<"wakebell.v1.Content"> & {
  * Use `create(ContentSchema)` to create a new message.
  */
 export const ContentSchema: GenMessage<Content> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 11);
+  messageDesc(file_messages_gateway, 12);
 
 /**
  * ListTimersRequest reads a page of the timers of a topic, sorted by instant,
@@ -635,7 +693,7 @@ export type ListTimersRequest = Message<"wakebell.v1.ListTimersRequest"> & {
  * Use `create(ListTimersRequestSchema)` to create a new message.
  */
 export const ListTimersRequestSchema: GenMessage<ListTimersRequest> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 12);
+  messageDesc(file_messages_gateway, 13);
 
 /**
  * ListTimersResponse is a page. With a filter a page may be empty although more
@@ -667,7 +725,7 @@ export type ListTimersResponse = Message<"wakebell.v1.ListTimersResponse"> & {
  * Use `create(ListTimersResponseSchema)` to create a new message.
  */
 export const ListTimersResponseSchema: GenMessage<ListTimersResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 13);
+  messageDesc(file_messages_gateway, 14);
 
 /**
  * RescheduleRequest gives a timer a new instant and keeps its content. Its attempts
@@ -721,7 +779,7 @@ export type RescheduleRequest = Message<"wakebell.v1.RescheduleRequest"> & {
  * Use `create(RescheduleRequestSchema)` to create a new message.
  */
 export const RescheduleRequestSchema: GenMessage<RescheduleRequest> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 14);
+  messageDesc(file_messages_gateway, 15);
 
 /**
  * RescheduleResponse reports what a RescheduleRequest did. Its fields are those of
@@ -761,7 +819,7 @@ export type RescheduleResponse = Message<"wakebell.v1.RescheduleResponse"> & {
  * Use `create(RescheduleResponseSchema)` to create a new message.
  */
 export const RescheduleResponseSchema: GenMessage<RescheduleResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 15);
+  messageDesc(file_messages_gateway, 16);
 
 /**
  * RunNowRequest makes a timer due now. It does not change a timer that is due
@@ -796,7 +854,7 @@ export type RunNowRequest = Message<"wakebell.v1.RunNowRequest"> & {
  * Use `create(RunNowRequestSchema)` to create a new message.
  */
 export const RunNowRequestSchema: GenMessage<RunNowRequest> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 16);
+  messageDesc(file_messages_gateway, 17);
 
 /**
  * RunNowResponse reports the state of the timer before.
@@ -820,7 +878,7 @@ export type RunNowResponse = Message<"wakebell.v1.RunNowResponse"> & {
  * Use `create(RunNowResponseSchema)` to create a new message.
  */
 export const RunNowResponseSchema: GenMessage<RunNowResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 17);
+  messageDesc(file_messages_gateway, 18);
 
 /**
  * GetTopicStatsRequest reads the statistics of a topic.
@@ -849,7 +907,7 @@ export type GetTopicStatsRequest = Message<"wakebell.v1.GetTopicStatsRequest"> &
  * Use `create(GetTopicStatsRequestSchema)` to create a new message.
  */
 export const GetTopicStatsRequestSchema: GenMessage<GetTopicStatsRequest> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 18);
+  messageDesc(file_messages_gateway, 19);
 
 /**
  * GetTopicStatsResponse has the statistics.
@@ -873,7 +931,7 @@ export type GetTopicStatsResponse = Message<"wakebell.v1.GetTopicStatsResponse">
  * Use `create(GetTopicStatsResponseSchema)` to create a new message.
  */
 export const GetTopicStatsResponseSchema: GenMessage<GetTopicStatsResponse> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 19);
+  messageDesc(file_messages_gateway, 20);
 
 /**
  * TopicStats has the statistics of a topic. Each timer is counted in one of
@@ -970,7 +1028,7 @@ export type TopicStats = Message<"wakebell.v1.TopicStats"> & {
  * Use `create(TopicStatsSchema)` to create a new message.
  */
 export const TopicStatsSchema: GenMessage<TopicStats> = /*@__PURE__*/
-  messageDesc(file_messages_gateway, 20);
+  messageDesc(file_messages_gateway, 21);
 
 /**
  * Code is the kind of an Error, for programs.

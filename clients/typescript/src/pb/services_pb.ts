@@ -6,6 +6,8 @@
 
 import type { GenFile, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { AddPartsRequestSchema, AddPartsResponseSchema, CancelJoinRequestSchema, CancelJoinResponseSchema, CloseJoinRequestSchema, CloseJoinResponseSchema, GetJoinRequestSchema, GetJoinResponseSchema, ListPartsRequestSchema, ListPartsResponseSchema, WaitTimerRequestSchema, WaitTimerResponseSchema } from "./endings_pb.js";
+import { file_messages_endings } from "./endings_pb.js";
 import type { GuardTurnRequestSchema, GuardTurnResponseSchema } from "./gates_pb.js";
 import { file_messages_gates } from "./gates_pb.js";
 import type { CancelRequestSchema, CancelResponseSchema, GetTimerRequestSchema, GetTimerResponseSchema, GetTopicStatsRequestSchema, GetTopicStatsResponseSchema, ListTimersRequestSchema, ListTimersResponseSchema, RescheduleRequestSchema, RescheduleResponseSchema, RunNowRequestSchema, RunNowResponseSchema, ScheduleBatchRequestSchema, ScheduleBatchResponseSchema, ScheduleRequestSchema, ScheduleResponseSchema } from "./gateway_pb.js";
@@ -21,7 +23,7 @@ import { file_messages_remote } from "./remote_pb.js";
  * Describes the file messages/services.proto.
  */
 export const file_messages_services: GenFile = /*@__PURE__*/
-  fileDesc("ChdtZXNzYWdlcy9zZXJ2aWNlcy5wcm90bxILd2FrZWJlbGwudjEysAsKBlRpbWVycxJHCghTY2hlZHVsZRIcLndha2ViZWxsLnYxLlNjaGVkdWxlUmVxdWVzdBodLndha2ViZWxsLnYxLlNjaGVkdWxlUmVzcG9uc2USVgoNU2NoZWR1bGVCYXRjaBIhLndha2ViZWxsLnYxLlNjaGVkdWxlQmF0Y2hSZXF1ZXN0GiIud2FrZWJlbGwudjEuU2NoZWR1bGVCYXRjaFJlc3BvbnNlEkEKBkNhbmNlbBIaLndha2ViZWxsLnYxLkNhbmNlbFJlcXVlc3QaGy53YWtlYmVsbC52MS5DYW5jZWxSZXNwb25zZRJHCghHZXRUaW1lchIcLndha2ViZWxsLnYxLkdldFRpbWVyUmVxdWVzdBodLndha2ViZWxsLnYxLkdldFRpbWVyUmVzcG9uc2USTQoKTGlzdFRpbWVycxIeLndha2ViZWxsLnYxLkxpc3RUaW1lcnNSZXF1ZXN0Gh8ud2FrZWJlbGwudjEuTGlzdFRpbWVyc1Jlc3BvbnNlEk0KClJlc2NoZWR1bGUSHi53YWtlYmVsbC52MS5SZXNjaGVkdWxlUmVxdWVzdBofLndha2ViZWxsLnYxLlJlc2NoZWR1bGVSZXNwb25zZRJBCgZSdW5Ob3cSGi53YWtlYmVsbC52MS5SdW5Ob3dSZXF1ZXN0Ghsud2FrZWJlbGwudjEuUnVuTm93UmVzcG9uc2USVgoNR2V0VG9waWNTdGF0cxIhLndha2ViZWxsLnYxLkdldFRvcGljU3RhdHNSZXF1ZXN0GiIud2FrZWJlbGwudjEuR2V0VG9waWNTdGF0c1Jlc3BvbnNlElMKDFB1dFJlY3VycmluZxIgLndha2ViZWxsLnYxLlB1dFJlY3VycmluZ1JlcXVlc3QaIS53YWtlYmVsbC52MS5QdXRSZWN1cnJpbmdSZXNwb25zZRJcCg9EZWxldGVSZWN1cnJpbmcSIy53YWtlYmVsbC52MS5EZWxldGVSZWN1cnJpbmdSZXF1ZXN0GiQud2FrZWJlbGwudjEuRGVsZXRlUmVjdXJyaW5nUmVzcG9uc2USXAoPRW5hYmxlUmVjdXJyaW5nEiMud2FrZWJlbGwudjEuRW5hYmxlUmVjdXJyaW5nUmVxdWVzdBokLndha2ViZWxsLnYxLkVuYWJsZVJlY3VycmluZ1Jlc3BvbnNlElMKDFJ1blJlY3VycmluZxIgLndha2ViZWxsLnYxLlJ1blJlY3VycmluZ1JlcXVlc3QaIS53YWtlYmVsbC52MS5SdW5SZWN1cnJpbmdSZXNwb25zZRJTCgxHZXRSZWN1cnJpbmcSIC53YWtlYmVsbC52MS5HZXRSZWN1cnJpbmdSZXF1ZXN0GiEud2FrZWJlbGwudjEuR2V0UmVjdXJyaW5nUmVzcG9uc2USVgoNTGlzdFJlY3VycmluZxIhLndha2ViZWxsLnYxLkxpc3RSZWN1cnJpbmdSZXF1ZXN0GiIud2FrZWJlbGwudjEuTGlzdFJlY3VycmluZ1Jlc3BvbnNlEl8KEFByZXZpZXdSZWN1cnJpbmcSJC53YWtlYmVsbC52MS5QcmV2aWV3UmVjdXJyaW5nUmVxdWVzdBolLndha2ViZWxsLnYxLlByZXZpZXdSZWN1cnJpbmdSZXNwb25zZRJKCglHdWFyZFR1cm4SHS53YWtlYmVsbC52MS5HdWFyZFR1cm5SZXF1ZXN0Gh4ud2FrZWJlbGwudjEuR3VhcmRUdXJuUmVzcG9uc2USRAoHUHVibGlzaBIbLndha2ViZWxsLnYxLlB1Ymxpc2hSZXF1ZXN0Ghwud2FrZWJlbGwudjEuUHVibGlzaFJlc3BvbnNlEjoKB1Nlc3Npb24SFS53YWtlYmVsbC52MS5Db21tYW5kcxoULndha2ViZWxsLnYxLlJlcGxpZXMoATABQjBaLmdpdGh1Yi5jb20vd2FrZWJlbGwvd2FrZWJlbGwvbWVzc2FnZXM7bWVzc2FnZXNiBnByb3RvMw", [file_messages_gates, file_messages_gateway, file_messages_queues, file_messages_recurring, file_messages_remote]);
+  fileDesc("ChdtZXNzYWdlcy9zZXJ2aWNlcy5wcm90bxILd2FrZWJlbGwudjEypg4KBlRpbWVycxJHCghTY2hlZHVsZRIcLndha2ViZWxsLnYxLlNjaGVkdWxlUmVxdWVzdBodLndha2ViZWxsLnYxLlNjaGVkdWxlUmVzcG9uc2USVgoNU2NoZWR1bGVCYXRjaBIhLndha2ViZWxsLnYxLlNjaGVkdWxlQmF0Y2hSZXF1ZXN0GiIud2FrZWJlbGwudjEuU2NoZWR1bGVCYXRjaFJlc3BvbnNlEkEKBkNhbmNlbBIaLndha2ViZWxsLnYxLkNhbmNlbFJlcXVlc3QaGy53YWtlYmVsbC52MS5DYW5jZWxSZXNwb25zZRJHCghHZXRUaW1lchIcLndha2ViZWxsLnYxLkdldFRpbWVyUmVxdWVzdBodLndha2ViZWxsLnYxLkdldFRpbWVyUmVzcG9uc2USTQoKTGlzdFRpbWVycxIeLndha2ViZWxsLnYxLkxpc3RUaW1lcnNSZXF1ZXN0Gh8ud2FrZWJlbGwudjEuTGlzdFRpbWVyc1Jlc3BvbnNlEk0KClJlc2NoZWR1bGUSHi53YWtlYmVsbC52MS5SZXNjaGVkdWxlUmVxdWVzdBofLndha2ViZWxsLnYxLlJlc2NoZWR1bGVSZXNwb25zZRJBCgZSdW5Ob3cSGi53YWtlYmVsbC52MS5SdW5Ob3dSZXF1ZXN0Ghsud2FrZWJlbGwudjEuUnVuTm93UmVzcG9uc2USVgoNR2V0VG9waWNTdGF0cxIhLndha2ViZWxsLnYxLkdldFRvcGljU3RhdHNSZXF1ZXN0GiIud2FrZWJlbGwudjEuR2V0VG9waWNTdGF0c1Jlc3BvbnNlEkQKB0dldEpvaW4SGy53YWtlYmVsbC52MS5HZXRKb2luUmVxdWVzdBocLndha2ViZWxsLnYxLkdldEpvaW5SZXNwb25zZRJKCglMaXN0UGFydHMSHS53YWtlYmVsbC52MS5MaXN0UGFydHNSZXF1ZXN0Gh4ud2FrZWJlbGwudjEuTGlzdFBhcnRzUmVzcG9uc2USRwoIQWRkUGFydHMSHC53YWtlYmVsbC52MS5BZGRQYXJ0c1JlcXVlc3QaHS53YWtlYmVsbC52MS5BZGRQYXJ0c1Jlc3BvbnNlEkoKCUNsb3NlSm9pbhIdLndha2ViZWxsLnYxLkNsb3NlSm9pblJlcXVlc3QaHi53YWtlYmVsbC52MS5DbG9zZUpvaW5SZXNwb25zZRJNCgpDYW5jZWxKb2luEh4ud2FrZWJlbGwudjEuQ2FuY2VsSm9pblJlcXVlc3QaHy53YWtlYmVsbC52MS5DYW5jZWxKb2luUmVzcG9uc2USUwoMUHV0UmVjdXJyaW5nEiAud2FrZWJlbGwudjEuUHV0UmVjdXJyaW5nUmVxdWVzdBohLndha2ViZWxsLnYxLlB1dFJlY3VycmluZ1Jlc3BvbnNlElwKD0RlbGV0ZVJlY3VycmluZxIjLndha2ViZWxsLnYxLkRlbGV0ZVJlY3VycmluZ1JlcXVlc3QaJC53YWtlYmVsbC52MS5EZWxldGVSZWN1cnJpbmdSZXNwb25zZRJcCg9FbmFibGVSZWN1cnJpbmcSIy53YWtlYmVsbC52MS5FbmFibGVSZWN1cnJpbmdSZXF1ZXN0GiQud2FrZWJlbGwudjEuRW5hYmxlUmVjdXJyaW5nUmVzcG9uc2USUwoMUnVuUmVjdXJyaW5nEiAud2FrZWJlbGwudjEuUnVuUmVjdXJyaW5nUmVxdWVzdBohLndha2ViZWxsLnYxLlJ1blJlY3VycmluZ1Jlc3BvbnNlElMKDEdldFJlY3VycmluZxIgLndha2ViZWxsLnYxLkdldFJlY3VycmluZ1JlcXVlc3QaIS53YWtlYmVsbC52MS5HZXRSZWN1cnJpbmdSZXNwb25zZRJWCg1MaXN0UmVjdXJyaW5nEiEud2FrZWJlbGwudjEuTGlzdFJlY3VycmluZ1JlcXVlc3QaIi53YWtlYmVsbC52MS5MaXN0UmVjdXJyaW5nUmVzcG9uc2USXwoQUHJldmlld1JlY3VycmluZxIkLndha2ViZWxsLnYxLlByZXZpZXdSZWN1cnJpbmdSZXF1ZXN0GiUud2FrZWJlbGwudjEuUHJldmlld1JlY3VycmluZ1Jlc3BvbnNlEkoKCUd1YXJkVHVybhIdLndha2ViZWxsLnYxLkd1YXJkVHVyblJlcXVlc3QaHi53YWtlYmVsbC52MS5HdWFyZFR1cm5SZXNwb25zZRJECgdQdWJsaXNoEhsud2FrZWJlbGwudjEuUHVibGlzaFJlcXVlc3QaHC53YWtlYmVsbC52MS5QdWJsaXNoUmVzcG9uc2USOgoHU2Vzc2lvbhIVLndha2ViZWxsLnYxLkNvbW1hbmRzGhQud2FrZWJlbGwudjEuUmVwbGllcygBMAEyWgoKT3BlcmF0aW9ucxJMCglXYWl0VGltZXISHS53YWtlYmVsbC52MS5XYWl0VGltZXJSZXF1ZXN0Gh4ud2FrZWJlbGwudjEuV2FpdFRpbWVyUmVzcG9uc2UwAUIwWi5naXRodWIuY29tL3dha2ViZWxsL3dha2ViZWxsL21lc3NhZ2VzO21lc3NhZ2VzYgZwcm90bzM", [file_messages_endings, file_messages_gates, file_messages_gateway, file_messages_queues, file_messages_recurring, file_messages_remote]);
 
 /**
  * Timers is for programs that are not actors. A call that fails has the code and
@@ -93,6 +95,46 @@ export const Timers: GenService<{
     methodKind: "unary";
     input: typeof GetTopicStatsRequestSchema;
     output: typeof GetTopicStatsResponseSchema;
+  },
+  /**
+   * @generated from rpc wakebell.v1.Timers.GetJoin
+   */
+  getJoin: {
+    methodKind: "unary";
+    input: typeof GetJoinRequestSchema;
+    output: typeof GetJoinResponseSchema;
+  },
+  /**
+   * @generated from rpc wakebell.v1.Timers.ListParts
+   */
+  listParts: {
+    methodKind: "unary";
+    input: typeof ListPartsRequestSchema;
+    output: typeof ListPartsResponseSchema;
+  },
+  /**
+   * @generated from rpc wakebell.v1.Timers.AddParts
+   */
+  addParts: {
+    methodKind: "unary";
+    input: typeof AddPartsRequestSchema;
+    output: typeof AddPartsResponseSchema;
+  },
+  /**
+   * @generated from rpc wakebell.v1.Timers.CloseJoin
+   */
+  closeJoin: {
+    methodKind: "unary";
+    input: typeof CloseJoinRequestSchema;
+    output: typeof CloseJoinResponseSchema;
+  },
+  /**
+   * @generated from rpc wakebell.v1.Timers.CancelJoin
+   */
+  cancelJoin: {
+    methodKind: "unary";
+    input: typeof CancelJoinRequestSchema;
+    output: typeof CancelJoinResponseSchema;
   },
   /**
    * @generated from rpc wakebell.v1.Timers.PutRecurring
@@ -181,4 +223,23 @@ export const Timers: GenService<{
   },
 }> = /*@__PURE__*/
   serviceDesc(file_messages_services, 0);
+
+/**
+ * Operations is for operators: it inspects and controls topics, queues, gates and
+ * recurring schedules. A call that fails has the code and the text of the Error in
+ * its status, and the Error in the details.
+ *
+ * @generated from service wakebell.v1.Operations
+ */
+export const Operations: GenService<{
+  /**
+   * @generated from rpc wakebell.v1.Operations.WaitTimer
+   */
+  waitTimer: {
+    methodKind: "server_streaming";
+    input: typeof WaitTimerRequestSchema;
+    output: typeof WaitTimerResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_messages_services, 1);
 

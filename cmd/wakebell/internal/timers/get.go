@@ -47,14 +47,9 @@ type wholeTimer struct {
 	Join *wakebelltype.Join `json:"join"` // nil: it has none
 }
 
-// joiner reads joins; a client of a node does not.
-type joiner interface {
-	Join(ctx context.Context, topic, id string) (wakebelltype.Join, error)
-}
-
 // readJoin sets the join of a timer with these headers, if it has one that can be read.
 func (t *wholeTimer) readJoin(ctx context.Context, c cli.Client, topic, id string, headers wakebell.Headers) {
-	reads, ok := c.(joiner)
+	reads, ok := c.(wakebell.Joiner)
 	if _, has := headers.Get(wakebelltype.JoinHeader); !has || !ok {
 		return
 	}

@@ -33,6 +33,7 @@ type scheduleFlags struct {
 	debounce      time.Duration
 	once          time.Duration
 	expireAfter   time.Duration
+	after         []string
 	count         int
 	spacing       time.Duration
 
@@ -58,6 +59,7 @@ last batch may be scheduled as well.`,
   wakebell schedule -t invoices --id inv-42 --at 2031-01-02T15:04:05Z --text hello
   wakebell schedule -t mail --file letter.pdf --content-type application/pdf
   wakebell schedule -t reindex --id shop-7 --in 5s --debounce 1m
+  wakebell schedule -t reports --id mailed --in 24h --after mail/ann --after mail/bob
   wakebell schedule -t load --count 10000 --spacing 1ms --hex cafe`,
 		Args: cli.NoArgs,
 	}
@@ -93,6 +95,7 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	cli.DurationVar(flags, &f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
 	cli.DurationVar(flags, &f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
 	cli.DurationVar(flags, &f.expireAfter, "expire-after", 0, "handle the timer only if it can begin within this `time` after its instant, 1ms to 365 days (default that of the topic's handler)")
+	flags.StringArrayVar(&f.after, "after", nil, "due when this timer has ended, `topic/id`, at the latest at --in or --at, which it needs; can be repeated")
 	flags.IntVar(&f.count, "count", 1, "number of timers")
 	cli.DurationVar(flags, &f.spacing, "spacing", 0, "time between the due times of successive timers")
 	f.given = flags.Changed
@@ -101,6 +104,9 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("json", "text", "hex", "file")
 	cmd.MarkFlagsMutuallyExclusive("debounce", "if-exists")
 	cmd.MarkFlagsMutuallyExclusive("debounce", "at")
+	for _, flag := range []string{"debounce", "if-exists", "once"} {
+		cmd.MarkFlagsMutuallyExclusive("after", flag)
+	}
 	cmd.MarkFlagsMutuallyExclusive("debounce", "spacing")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "json")
 	cmd.MarkFlagsMutuallyExclusive("content-type", "text")

@@ -63,6 +63,17 @@ func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, er
 
 func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	var options []wakebell.ScheduleOption
+	if len(f.after) > 0 {
+		parts := make([]wakebelltype.Part, len(f.after))
+		for i, text := range f.after {
+			topic, id, ok := strings.Cut(text, "/")
+			if !ok || topic == "" || id == "" {
+				return nil, cli.Usagef("--after %q: want topic/id", text)
+			}
+			parts[i] = wakebelltype.Part{Topic: topic, ID: id}
+		}
+		options = append(options, wakebell.After(parts...))
+	}
 	for _, header := range f.headers {
 		key, value, ok := strings.Cut(header, "=")
 		if !ok {

@@ -262,7 +262,7 @@ class ScheduleBatchResponse(_message.Message):
     def __init__(self, request: _Optional[int] = ..., timers: _Optional[_Iterable[_Union[ScheduleResponse, _Mapping]]] = ...) -> None: ...
 
 class ScheduleRequest(_message.Message):
-    __slots__ = ["at", "body", "content_type", "correlation_id", "debounce", "encoded", "headers", "id", "if_exists", "key", "once", "request", "timeout", "timer_key", "topic", "trace"]
+    __slots__ = ["after", "at", "body", "content_type", "correlation_id", "debounce", "encoded", "headers", "id", "if_exists", "join_name", "key", "once", "open", "part_of", "request", "timeout", "timer_key", "topic", "trace"]
     class HeadersEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -277,6 +277,7 @@ class ScheduleRequest(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    AFTER_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     BODY_FIELD_NUMBER: _ClassVar[int]
     CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -287,13 +288,17 @@ class ScheduleRequest(_message.Message):
     ID_FIELD_NUMBER: _ClassVar[int]
     IF_EXISTS_FIELD_NUMBER: _ClassVar[int]
     IN_FIELD_NUMBER: _ClassVar[int]
+    JOIN_NAME_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     ONCE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    PART_OF_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     TIMER_KEY_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
+    after: _containers.RepeatedCompositeFieldContainer[TimerPart]
     at: _timestamp_pb2.Timestamp
     body: bytes
     content_type: str
@@ -303,14 +308,17 @@ class ScheduleRequest(_message.Message):
     headers: _containers.ScalarMap[str, str]
     id: str
     if_exists: Policy
+    join_name: str
     key: str
     once: _duration_pb2.Duration
+    open: bool
+    part_of: _containers.RepeatedCompositeFieldContainer[TimerPart]
     request: int
     timeout: _duration_pb2.Duration
     timer_key: bytes
     topic: str
     trace: _containers.ScalarMap[str, str]
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., debounce: _Optional[_Union[Debounce, _Mapping]] = ..., if_exists: _Optional[_Union[Policy, str]] = ..., once: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., key: _Optional[str] = ..., trace: _Optional[_Mapping[str, str]] = ..., encoded: bool = ..., timer_key: _Optional[bytes] = ..., **kwargs) -> None: ...
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., debounce: _Optional[_Union[Debounce, _Mapping]] = ..., if_exists: _Optional[_Union[Policy, str]] = ..., once: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., key: _Optional[str] = ..., trace: _Optional[_Mapping[str, str]] = ..., encoded: bool = ..., timer_key: _Optional[bytes] = ..., after: _Optional[_Iterable[_Union[TimerPart, _Mapping]]] = ..., open: bool = ..., part_of: _Optional[_Iterable[_Union[TimerPart, _Mapping]]] = ..., join_name: _Optional[str] = ..., **kwargs) -> None: ...
 
 class ScheduleResponse(_message.Message):
     __slots__ = ["due", "found", "id", "outcome", "request"]
@@ -349,6 +357,14 @@ class Timer(_message.Message):
     last_error: str
     state: State
     def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., activation: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., failures: _Optional[int] = ..., last_error: _Optional[str] = ..., content: _Optional[_Union[Content, _Mapping]] = ..., cursor: _Optional[str] = ..., key: _Optional[bytes] = ...) -> None: ...
+
+class TimerPart(_message.Message):
+    __slots__ = ["id", "topic"]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    topic: str
+    def __init__(self, topic: _Optional[str] = ..., id: _Optional[str] = ...) -> None: ...
 
 class TopicStats(_message.Message):
     __slots__ = ["dead", "due", "estimated", "lag", "leased", "oldest_due", "parked", "paused_at", "paused_until", "pending", "retrying", "total"]

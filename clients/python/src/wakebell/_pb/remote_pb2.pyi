@@ -1,4 +1,5 @@
 from google.protobuf import duration_pb2 as _duration_pb2
+from wakebell._pb import endings_pb2 as _endings_pb2
 from wakebell._pb import gates_pb2 as _gates_pb2
 from wakebell._pb import gateway_pb2 as _gateway_pb2
 from wakebell._pb import queues_pb2 as _queues_pb2
@@ -12,17 +13,22 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Command(_message.Message):
-    __slots__ = ["acquire_turn", "cancel", "delete_recurring", "enable_recurring", "extend_turn", "get_recurring", "get_timer", "get_topic_stats", "guard_turn", "keep", "list_recurring", "list_timers", "preview_recurring", "publish", "put_recurring", "release_turn", "reschedule", "run_now", "run_recurring", "schedule", "schedule_batch", "subscribe", "unsubscribe", "verdicts"]
+    __slots__ = ["acquire_turn", "add_parts", "cancel", "cancel_join", "close_join", "delete_recurring", "enable_recurring", "extend_turn", "get_join", "get_recurring", "get_timer", "get_topic_stats", "guard_turn", "keep", "list_parts", "list_recurring", "list_timers", "preview_recurring", "publish", "put_recurring", "release_turn", "reschedule", "run_now", "run_recurring", "schedule", "schedule_batch", "subscribe", "unsubscribe", "verdicts"]
     ACQUIRE_TURN_FIELD_NUMBER: _ClassVar[int]
+    ADD_PARTS_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_JOIN_FIELD_NUMBER: _ClassVar[int]
+    CLOSE_JOIN_FIELD_NUMBER: _ClassVar[int]
     DELETE_RECURRING_FIELD_NUMBER: _ClassVar[int]
     ENABLE_RECURRING_FIELD_NUMBER: _ClassVar[int]
     EXTEND_TURN_FIELD_NUMBER: _ClassVar[int]
+    GET_JOIN_FIELD_NUMBER: _ClassVar[int]
     GET_RECURRING_FIELD_NUMBER: _ClassVar[int]
     GET_TIMER_FIELD_NUMBER: _ClassVar[int]
     GET_TOPIC_STATS_FIELD_NUMBER: _ClassVar[int]
     GUARD_TURN_FIELD_NUMBER: _ClassVar[int]
     KEEP_FIELD_NUMBER: _ClassVar[int]
+    LIST_PARTS_FIELD_NUMBER: _ClassVar[int]
     LIST_RECURRING_FIELD_NUMBER: _ClassVar[int]
     LIST_TIMERS_FIELD_NUMBER: _ClassVar[int]
     PREVIEW_RECURRING_FIELD_NUMBER: _ClassVar[int]
@@ -38,15 +44,20 @@ class Command(_message.Message):
     UNSUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     acquire_turn: _gates_pb2.AcquireTurnRequest
+    add_parts: _endings_pb2.AddPartsRequest
     cancel: _gateway_pb2.CancelRequest
+    cancel_join: _endings_pb2.CancelJoinRequest
+    close_join: _endings_pb2.CloseJoinRequest
     delete_recurring: _recurring_pb2.DeleteRecurringRequest
     enable_recurring: _recurring_pb2.EnableRecurringRequest
     extend_turn: _gates_pb2.ExtendTurnRequest
+    get_join: _endings_pb2.GetJoinRequest
     get_recurring: _recurring_pb2.GetRecurringRequest
     get_timer: _gateway_pb2.GetTimerRequest
     get_topic_stats: _gateway_pb2.GetTopicStatsRequest
     guard_turn: _gates_pb2.GuardTurnRequest
     keep: _wakebell_pb2.KeepRequest
+    list_parts: _endings_pb2.ListPartsRequest
     list_recurring: _recurring_pb2.ListRecurringRequest
     list_timers: _gateway_pb2.ListTimersRequest
     preview_recurring: _recurring_pb2.PreviewRecurringRequest
@@ -61,7 +72,7 @@ class Command(_message.Message):
     subscribe: SubscribeRequest
     unsubscribe: UnsubscribeRequest
     verdicts: Verdicts
-    def __init__(self, schedule: _Optional[_Union[_gateway_pb2.ScheduleRequest, _Mapping]] = ..., schedule_batch: _Optional[_Union[_gateway_pb2.ScheduleBatchRequest, _Mapping]] = ..., cancel: _Optional[_Union[_gateway_pb2.CancelRequest, _Mapping]] = ..., get_timer: _Optional[_Union[_gateway_pb2.GetTimerRequest, _Mapping]] = ..., list_timers: _Optional[_Union[_gateway_pb2.ListTimersRequest, _Mapping]] = ..., reschedule: _Optional[_Union[_gateway_pb2.RescheduleRequest, _Mapping]] = ..., run_now: _Optional[_Union[_gateway_pb2.RunNowRequest, _Mapping]] = ..., get_topic_stats: _Optional[_Union[_gateway_pb2.GetTopicStatsRequest, _Mapping]] = ..., subscribe: _Optional[_Union[SubscribeRequest, _Mapping]] = ..., unsubscribe: _Optional[_Union[UnsubscribeRequest, _Mapping]] = ..., verdicts: _Optional[_Union[Verdicts, _Mapping]] = ..., put_recurring: _Optional[_Union[_recurring_pb2.PutRecurringRequest, _Mapping]] = ..., delete_recurring: _Optional[_Union[_recurring_pb2.DeleteRecurringRequest, _Mapping]] = ..., enable_recurring: _Optional[_Union[_recurring_pb2.EnableRecurringRequest, _Mapping]] = ..., run_recurring: _Optional[_Union[_recurring_pb2.RunRecurringRequest, _Mapping]] = ..., get_recurring: _Optional[_Union[_recurring_pb2.GetRecurringRequest, _Mapping]] = ..., list_recurring: _Optional[_Union[_recurring_pb2.ListRecurringRequest, _Mapping]] = ..., preview_recurring: _Optional[_Union[_recurring_pb2.PreviewRecurringRequest, _Mapping]] = ..., guard_turn: _Optional[_Union[_gates_pb2.GuardTurnRequest, _Mapping]] = ..., publish: _Optional[_Union[_queues_pb2.PublishRequest, _Mapping]] = ..., acquire_turn: _Optional[_Union[_gates_pb2.AcquireTurnRequest, _Mapping]] = ..., extend_turn: _Optional[_Union[_gates_pb2.ExtendTurnRequest, _Mapping]] = ..., release_turn: _Optional[_Union[_gates_pb2.ReleaseTurnRequest, _Mapping]] = ..., keep: _Optional[_Union[_wakebell_pb2.KeepRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, schedule: _Optional[_Union[_gateway_pb2.ScheduleRequest, _Mapping]] = ..., schedule_batch: _Optional[_Union[_gateway_pb2.ScheduleBatchRequest, _Mapping]] = ..., cancel: _Optional[_Union[_gateway_pb2.CancelRequest, _Mapping]] = ..., get_timer: _Optional[_Union[_gateway_pb2.GetTimerRequest, _Mapping]] = ..., list_timers: _Optional[_Union[_gateway_pb2.ListTimersRequest, _Mapping]] = ..., reschedule: _Optional[_Union[_gateway_pb2.RescheduleRequest, _Mapping]] = ..., run_now: _Optional[_Union[_gateway_pb2.RunNowRequest, _Mapping]] = ..., get_topic_stats: _Optional[_Union[_gateway_pb2.GetTopicStatsRequest, _Mapping]] = ..., subscribe: _Optional[_Union[SubscribeRequest, _Mapping]] = ..., unsubscribe: _Optional[_Union[UnsubscribeRequest, _Mapping]] = ..., verdicts: _Optional[_Union[Verdicts, _Mapping]] = ..., put_recurring: _Optional[_Union[_recurring_pb2.PutRecurringRequest, _Mapping]] = ..., delete_recurring: _Optional[_Union[_recurring_pb2.DeleteRecurringRequest, _Mapping]] = ..., enable_recurring: _Optional[_Union[_recurring_pb2.EnableRecurringRequest, _Mapping]] = ..., run_recurring: _Optional[_Union[_recurring_pb2.RunRecurringRequest, _Mapping]] = ..., get_recurring: _Optional[_Union[_recurring_pb2.GetRecurringRequest, _Mapping]] = ..., list_recurring: _Optional[_Union[_recurring_pb2.ListRecurringRequest, _Mapping]] = ..., preview_recurring: _Optional[_Union[_recurring_pb2.PreviewRecurringRequest, _Mapping]] = ..., guard_turn: _Optional[_Union[_gates_pb2.GuardTurnRequest, _Mapping]] = ..., publish: _Optional[_Union[_queues_pb2.PublishRequest, _Mapping]] = ..., acquire_turn: _Optional[_Union[_gates_pb2.AcquireTurnRequest, _Mapping]] = ..., extend_turn: _Optional[_Union[_gates_pb2.ExtendTurnRequest, _Mapping]] = ..., release_turn: _Optional[_Union[_gates_pb2.ReleaseTurnRequest, _Mapping]] = ..., get_join: _Optional[_Union[_endings_pb2.GetJoinRequest, _Mapping]] = ..., list_parts: _Optional[_Union[_endings_pb2.ListPartsRequest, _Mapping]] = ..., add_parts: _Optional[_Union[_endings_pb2.AddPartsRequest, _Mapping]] = ..., close_join: _Optional[_Union[_endings_pb2.CloseJoinRequest, _Mapping]] = ..., cancel_join: _Optional[_Union[_endings_pb2.CancelJoinRequest, _Mapping]] = ..., keep: _Optional[_Union[_wakebell_pb2.KeepRequest, _Mapping]] = ...) -> None: ...
 
 class Commands(_message.Message):
     __slots__ = ["commands"]
@@ -128,12 +139,16 @@ class Replies(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Reply(_message.Message):
-    __slots__ = ["cancel", "delete_recurring", "enable_recurring", "error", "extend_turn", "get_recurring", "get_timer", "get_topic_stats", "guard_turn", "keep", "leases", "leases_ended", "leases_extended", "list_recurring", "list_timers", "preview_recurring", "publish", "put_recurring", "release_turn", "reschedule", "run_now", "run_recurring", "schedule", "schedule_batch", "subscribe", "turn", "turn_lost", "turn_refused", "unsubscribe"]
+    __slots__ = ["add_parts", "cancel", "cancel_join", "close_join", "delete_recurring", "enable_recurring", "error", "extend_turn", "get_join", "get_recurring", "get_timer", "get_topic_stats", "guard_turn", "keep", "leases", "leases_ended", "leases_extended", "list_parts", "list_recurring", "list_timers", "preview_recurring", "publish", "put_recurring", "release_turn", "reschedule", "run_now", "run_recurring", "schedule", "schedule_batch", "subscribe", "turn", "turn_lost", "turn_refused", "unsubscribe"]
+    ADD_PARTS_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_JOIN_FIELD_NUMBER: _ClassVar[int]
+    CLOSE_JOIN_FIELD_NUMBER: _ClassVar[int]
     DELETE_RECURRING_FIELD_NUMBER: _ClassVar[int]
     ENABLE_RECURRING_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     EXTEND_TURN_FIELD_NUMBER: _ClassVar[int]
+    GET_JOIN_FIELD_NUMBER: _ClassVar[int]
     GET_RECURRING_FIELD_NUMBER: _ClassVar[int]
     GET_TIMER_FIELD_NUMBER: _ClassVar[int]
     GET_TOPIC_STATS_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +157,7 @@ class Reply(_message.Message):
     LEASES_ENDED_FIELD_NUMBER: _ClassVar[int]
     LEASES_EXTENDED_FIELD_NUMBER: _ClassVar[int]
     LEASES_FIELD_NUMBER: _ClassVar[int]
+    LIST_PARTS_FIELD_NUMBER: _ClassVar[int]
     LIST_RECURRING_FIELD_NUMBER: _ClassVar[int]
     LIST_TIMERS_FIELD_NUMBER: _ClassVar[int]
     PREVIEW_RECURRING_FIELD_NUMBER: _ClassVar[int]
@@ -158,11 +174,15 @@ class Reply(_message.Message):
     TURN_LOST_FIELD_NUMBER: _ClassVar[int]
     TURN_REFUSED_FIELD_NUMBER: _ClassVar[int]
     UNSUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
+    add_parts: _endings_pb2.AddPartsResponse
     cancel: _gateway_pb2.CancelResponse
+    cancel_join: _endings_pb2.CancelJoinResponse
+    close_join: _endings_pb2.CloseJoinResponse
     delete_recurring: _recurring_pb2.DeleteRecurringResponse
     enable_recurring: _recurring_pb2.EnableRecurringResponse
     error: _gateway_pb2.Error
     extend_turn: _gates_pb2.ExtendTurnResponse
+    get_join: _endings_pb2.GetJoinResponse
     get_recurring: _recurring_pb2.GetRecurringResponse
     get_timer: _gateway_pb2.GetTimerResponse
     get_topic_stats: _gateway_pb2.GetTopicStatsResponse
@@ -171,6 +191,7 @@ class Reply(_message.Message):
     leases: Leases
     leases_ended: LeasesEnded
     leases_extended: LeasesExtended
+    list_parts: _endings_pb2.ListPartsResponse
     list_recurring: _recurring_pb2.ListRecurringResponse
     list_timers: _gateway_pb2.ListTimersResponse
     preview_recurring: _recurring_pb2.PreviewRecurringResponse
@@ -187,7 +208,7 @@ class Reply(_message.Message):
     turn_lost: _gates_pb2.TurnLost
     turn_refused: _gates_pb2.TurnRefused
     unsubscribe: UnsubscribeResponse
-    def __init__(self, error: _Optional[_Union[_gateway_pb2.Error, _Mapping]] = ..., schedule: _Optional[_Union[_gateway_pb2.ScheduleResponse, _Mapping]] = ..., schedule_batch: _Optional[_Union[_gateway_pb2.ScheduleBatchResponse, _Mapping]] = ..., cancel: _Optional[_Union[_gateway_pb2.CancelResponse, _Mapping]] = ..., get_timer: _Optional[_Union[_gateway_pb2.GetTimerResponse, _Mapping]] = ..., list_timers: _Optional[_Union[_gateway_pb2.ListTimersResponse, _Mapping]] = ..., reschedule: _Optional[_Union[_gateway_pb2.RescheduleResponse, _Mapping]] = ..., run_now: _Optional[_Union[_gateway_pb2.RunNowResponse, _Mapping]] = ..., get_topic_stats: _Optional[_Union[_gateway_pb2.GetTopicStatsResponse, _Mapping]] = ..., subscribe: _Optional[_Union[SubscribeResponse, _Mapping]] = ..., unsubscribe: _Optional[_Union[UnsubscribeResponse, _Mapping]] = ..., leases: _Optional[_Union[Leases, _Mapping]] = ..., leases_extended: _Optional[_Union[LeasesExtended, _Mapping]] = ..., leases_ended: _Optional[_Union[LeasesEnded, _Mapping]] = ..., put_recurring: _Optional[_Union[_recurring_pb2.PutRecurringResponse, _Mapping]] = ..., delete_recurring: _Optional[_Union[_recurring_pb2.DeleteRecurringResponse, _Mapping]] = ..., enable_recurring: _Optional[_Union[_recurring_pb2.EnableRecurringResponse, _Mapping]] = ..., run_recurring: _Optional[_Union[_recurring_pb2.RunRecurringResponse, _Mapping]] = ..., get_recurring: _Optional[_Union[_recurring_pb2.GetRecurringResponse, _Mapping]] = ..., list_recurring: _Optional[_Union[_recurring_pb2.ListRecurringResponse, _Mapping]] = ..., preview_recurring: _Optional[_Union[_recurring_pb2.PreviewRecurringResponse, _Mapping]] = ..., guard_turn: _Optional[_Union[_gates_pb2.GuardTurnResponse, _Mapping]] = ..., publish: _Optional[_Union[_queues_pb2.PublishResponse, _Mapping]] = ..., turn: _Optional[_Union[_gates_pb2.Turn, _Mapping]] = ..., turn_refused: _Optional[_Union[_gates_pb2.TurnRefused, _Mapping]] = ..., turn_lost: _Optional[_Union[_gates_pb2.TurnLost, _Mapping]] = ..., extend_turn: _Optional[_Union[_gates_pb2.ExtendTurnResponse, _Mapping]] = ..., release_turn: _Optional[_Union[_gates_pb2.ReleaseTurnResponse, _Mapping]] = ..., keep: _Optional[_Union[_wakebell_pb2.KeepResponse, _Mapping]] = ...) -> None: ...
+    def __init__(self, error: _Optional[_Union[_gateway_pb2.Error, _Mapping]] = ..., schedule: _Optional[_Union[_gateway_pb2.ScheduleResponse, _Mapping]] = ..., schedule_batch: _Optional[_Union[_gateway_pb2.ScheduleBatchResponse, _Mapping]] = ..., cancel: _Optional[_Union[_gateway_pb2.CancelResponse, _Mapping]] = ..., get_timer: _Optional[_Union[_gateway_pb2.GetTimerResponse, _Mapping]] = ..., list_timers: _Optional[_Union[_gateway_pb2.ListTimersResponse, _Mapping]] = ..., reschedule: _Optional[_Union[_gateway_pb2.RescheduleResponse, _Mapping]] = ..., run_now: _Optional[_Union[_gateway_pb2.RunNowResponse, _Mapping]] = ..., get_topic_stats: _Optional[_Union[_gateway_pb2.GetTopicStatsResponse, _Mapping]] = ..., subscribe: _Optional[_Union[SubscribeResponse, _Mapping]] = ..., unsubscribe: _Optional[_Union[UnsubscribeResponse, _Mapping]] = ..., leases: _Optional[_Union[Leases, _Mapping]] = ..., leases_extended: _Optional[_Union[LeasesExtended, _Mapping]] = ..., leases_ended: _Optional[_Union[LeasesEnded, _Mapping]] = ..., put_recurring: _Optional[_Union[_recurring_pb2.PutRecurringResponse, _Mapping]] = ..., delete_recurring: _Optional[_Union[_recurring_pb2.DeleteRecurringResponse, _Mapping]] = ..., enable_recurring: _Optional[_Union[_recurring_pb2.EnableRecurringResponse, _Mapping]] = ..., run_recurring: _Optional[_Union[_recurring_pb2.RunRecurringResponse, _Mapping]] = ..., get_recurring: _Optional[_Union[_recurring_pb2.GetRecurringResponse, _Mapping]] = ..., list_recurring: _Optional[_Union[_recurring_pb2.ListRecurringResponse, _Mapping]] = ..., preview_recurring: _Optional[_Union[_recurring_pb2.PreviewRecurringResponse, _Mapping]] = ..., guard_turn: _Optional[_Union[_gates_pb2.GuardTurnResponse, _Mapping]] = ..., publish: _Optional[_Union[_queues_pb2.PublishResponse, _Mapping]] = ..., turn: _Optional[_Union[_gates_pb2.Turn, _Mapping]] = ..., turn_refused: _Optional[_Union[_gates_pb2.TurnRefused, _Mapping]] = ..., turn_lost: _Optional[_Union[_gates_pb2.TurnLost, _Mapping]] = ..., extend_turn: _Optional[_Union[_gates_pb2.ExtendTurnResponse, _Mapping]] = ..., release_turn: _Optional[_Union[_gates_pb2.ReleaseTurnResponse, _Mapping]] = ..., get_join: _Optional[_Union[_endings_pb2.GetJoinResponse, _Mapping]] = ..., list_parts: _Optional[_Union[_endings_pb2.ListPartsResponse, _Mapping]] = ..., add_parts: _Optional[_Union[_endings_pb2.AddPartsResponse, _Mapping]] = ..., close_join: _Optional[_Union[_endings_pb2.CloseJoinResponse, _Mapping]] = ..., cancel_join: _Optional[_Union[_endings_pb2.CancelJoinResponse, _Mapping]] = ..., keep: _Optional[_Union[_wakebell_pb2.KeepResponse, _Mapping]] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
     __slots__ = ["clock", "credits", "queue", "request", "subscriber", "timeout", "topic"]

@@ -151,6 +151,13 @@ func (w *workflow) fresh(n, drawn int) (list []joins.Timer) {
 	return list
 }
 
+func partsOf(list []joins.Timer) (parts []wakebelltype.Part) {
+	for i := range list {
+		parts = append(parts, list[i].Part)
+	}
+	return parts
+}
+
 // schedule schedules a join with parts of its own, and some that were scheduled before.
 func (w *workflow) schedule(o Op) {
 	n := o.A % 5
@@ -159,9 +166,7 @@ func (w *workflow) schedule(o Op) {
 	}
 	id := "report" + strconv.Itoa(o.A%6)
 	all, list := w.some(o.B%3, o.A, id), w.fresh(n, o.B)
-	for i := range list {
-		all = append(all, list[i].Part)
-	}
+	all = append(all, partsOf(list)...)
 	j := w.planned(reports, id, joinDelays[o.B%len(joinDelays)])
 	j.Name, j.Open, j.Parts = w.id("names"), o.B%4 == 1, all
 	w.send("join "+id, append(list, j))
@@ -191,50 +196,35 @@ func (w *workflow) send(what string, list []joins.Timer) {
 			first = append(first, i)
 		}
 	}
-	begun, wrote := time.Now(), [2]bool{}
+	begun, key, wrote := time.Now(), w.id("key"), [2]bool{}
 	w.steps(what, func() bool {
 		plan, refused = w.api.Prepare(s.ctx, list)
 		w.prepared(list, refused)
 		return refused == nil
 	}, func() bool {
-		wrote[0] = w.write(list, plan, first, begun, wrote[0])
+		wrote[0] = w.write(list, plan, first, begun, key, wrote[0])
 		return true
 	}, func() bool {
-		wrote[1] = w.write(list, plan, others, begun, wrote[1])
+		wrote[1] = w.write(list, plan, others, begun, key, wrote[1])
 		return true
 	}, func() bool {
-		if err := w.api.Finish(s.ctx, plan); err != nil {
-			s.broken("errors", "%s: %v", what, err)
-		}
+		err := w.api.Finish(s.ctx, plan)
 		for i := range list {
-			if j := w.joins[list[i].ID]; list[i].Name != "" && j.Name == list[i].Name {
+			j := w.joins[list[i].ID]
+			if list[i].Name != "" && j.Name != list[i].Name && errors.Is(err, wakebelltype.ErrNotFound) { // another one took its place
+				err = nil
+			}
+			if err == nil && list[i].Name != "" && j.Name == list[i].Name {
 				w.adopted(j, list[i].Parts)
 				if !list[i].Open {
 					w.closes(j)
 				}
 			}
 		}
-		return true
-	})
-}
-
-// steps makes calls of a client one after the other, each again while the network loses it or its
-// answer, until one returns false or the client dies.
-func (w *workflow) steps(what string, calls ...func() bool) {
-	s := w.sim
-	s.after(s.transit(), func() {
-		again := func() { s.after(s.plan.Timeout, func() { w.steps(what, calls...) }) }
-		switch {
-		case s.faulty && s.chance(0.03):
-			s.note("%s: the client dies", what)
-		case s.cut():
-			again()
-		case !calls[0]():
-		case s.cut():
-			again()
-		case len(calls) > 1:
-			w.steps(what, calls[1:]...)
+		if err != nil {
+			s.broken("errors", "%s: %v", what, err)
 		}
+		return true
 	})
 }
 
@@ -242,8 +232,8 @@ func (w *workflow) steps(what string, calls ...func() bool) {
 func (w *workflow) prepared(list []joins.Timer, err error) {
 	for i := range list {
 		t := &list[i]
-		for _, of := range t.Of {
-			w.added(w.joins[of.ID], []wakebelltype.Part{t.Part}, err)
+		if t.Of != nil && i == 0 { // all have the same one
+			w.added(w.joins[t.Of[0].ID], partsOf(list), err)
 		}
 		if j := w.joins[t.ID]; t.Name == "" || j != nil && j.Name == t.Name {
 			continue
@@ -263,7 +253,7 @@ func (w *workflow) added(j *join, parts []wakebelltype.Part, err error) {
 	switch {
 	case errors.Is(err, wakebelltype.ErrNotFound) && w.over(j), errors.Is(err, wakebelltype.ErrInvalid) && !j.open && len(further) > 0:
 	case err != nil:
-		w.sim.broken("errors", "add parts to the join of %s: %v", j.ID, err)
+		w.sim.broken("errors", "add %v to the join of %s, which is open: %t: %v", parts, j.ID, j.open, err)
 	case !j.open && len(further) > 0:
 		w.sim.broken("joins", "parts are added to the join of %s, which is closed", j.ID)
 	}
@@ -279,7 +269,7 @@ func (w *workflow) added(j *join, parts []wakebelltype.Part, err error) {
 func (w *workflow) over(j *join) bool { return j.timer == nil || w.timers[j.ID] != j.timer }
 
 // write schedules timers of a plan, which may be done.
-func (w *workflow) write(list []joins.Timer, plan joins.Plan, some []int, begun time.Time, done bool) bool {
+func (w *workflow) write(list []joins.Timer, plan joins.Plan, some []int, begun time.Time, key string, done bool) bool {
 	if len(some) == 0 {
 		return true
 	}
@@ -292,7 +282,7 @@ func (w *workflow) write(list []joins.Timer, plan joins.Plan, some []int, begun 
 			s.broken("errors", "schedule %s: %v", t.ID, err)
 		}
 	}
-	out, err := w.side.store.Write(s.ctx, timers.NewKey("workflow", fmt.Sprint(list[some[0]].ID, begun), nil), b)
+	out, err := w.side.store.Write(s.ctx, timers.NewKey("workflow", fmt.Sprint(key, some), nil), b)
 	if err != nil {
 		s.broken("errors", "schedule %s: %v", list[some[0]].ID, err)
 	}
@@ -333,7 +323,9 @@ func (w *workflow) further(o Op, old bool) {
 	}
 	parts := w.some(1+o.B%3, o.B, j.ID)
 	w.steps("add parts to "+j.ID, func() bool {
-		j = w.joins[j.ID] // it may be another one by now
+		if j = w.joins[j.ID]; of.Name != "" && of.Name != j.Name { // another one has taken its place
+			return false
+		}
 		found, err := w.api.Add(w.sim.ctx, of, parts...)
 		of = found
 		w.added(j, parts, err)

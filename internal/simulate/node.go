@@ -217,7 +217,7 @@ type poller struct {
 }
 
 func newPoller(n *node, store *shards.Store, name string, shards int, part sharding.Part, set func(*poller)) *poller {
-	of := store.Timers().Source(name, timers.SourceOptions{})
+	of := store.Timers().Source(name, timers.SourceOptions{KeyWeights: fmt.Sprint(weighted, "=", weight)})
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
 	set(p)
 	p.core = leasing.New(leasing.Config{

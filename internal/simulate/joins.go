@@ -214,8 +214,11 @@ func (w *workflow) send(what string, list []joins.Timer) {
 			if list[i].Name != "" && j.Name != list[i].Name && errors.Is(err, wakebelltype.ErrNotFound) { // another one took its place
 				err = nil
 			}
-			if err == nil && list[i].Name != "" && j.Name == list[i].Name {
-				w.adopted(j, list[i].Parts)
+			if list[i].Name == "" {
+				continue
+			}
+			current := err == nil && j.Name == list[i].Name
+			if w.adopted(j, current, list[i].Parts); current {
 				if !list[i].Open {
 					w.closes(j)
 				}
@@ -334,9 +337,7 @@ func (w *workflow) further(o Op, old bool) {
 		if err := w.api.Adopt(w.sim.ctx, of, parts...); err != nil {
 			w.sim.broken("errors", "add parts to %s: %v", of.ID, err)
 		}
-		if w.joins[j.ID] == j {
-			w.adopted(j, parts)
-		}
+		w.adopted(j, w.joins[j.ID] == j, parts)
 		return true
 	})
 }

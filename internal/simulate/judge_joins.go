@@ -24,8 +24,8 @@ func (w *workflow) pick(o Op) *join {
 }
 
 // adopted notes that parts which were scheduled before have the header of a join. A node that
-// has one already does not see it.
-func (w *workflow) adopted(j *join, parts []wakebelltype.Part) {
+// has one already does not see it. Current reports whether the timer still has that join.
+func (w *workflow) adopted(j *join, current bool, parts []wakebelltype.Part) {
 	s := w.sim
 	for _, p := range parts {
 		v := w.timers[p.ID]
@@ -43,10 +43,13 @@ func (w *workflow) adopted(j *join, parts []wakebelltype.Part) {
 		if v.payload != string(t.Payload) && v.token != "" {
 			w.loose[p.ID] = true
 		}
-		if refs := joins.RefsOf(env.Headers); !slices.Contains(refs, j.Ref) && len(refs) < 16 {
+		if refs := joins.RefsOf(env.Headers); current && !slices.Contains(refs, j.Ref) && len(refs) < 16 {
 			s.broken("joins", "%s is a part of %s, and does not say so: %v", p.ID, j.ID, refs)
 		}
 		v.payload = string(t.Payload)
+	}
+	if !current {
+		return
 	}
 	w.look(j, func(e *joins.End) bool {
 		truth := w.ended[e.ID]

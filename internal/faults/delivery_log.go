@@ -33,6 +33,7 @@ type DeliveryLog struct {
 	timers   map[string]*Timer
 	faults   []Fault
 	counters wakebelltype.Counters
+	joined   map[string][]map[wakebelltype.End]int
 }
 
 // Counters returns the sums of the exchanges, of the empty ones and of the deliveries of
@@ -45,7 +46,7 @@ func (l *DeliveryLog) Counters() wakebelltype.Counters {
 
 // NewDeliveryLog returns an empty delivery log.
 func NewDeliveryLog(ttl time.Duration) *DeliveryLog {
-	return &DeliveryLog{TTL: ttl, timers: map[string]*Timer{}}
+	return &DeliveryLog{TTL: ttl, timers: map[string]*Timer{}, joined: map[string][]map[wakebelltype.End]int{}}
 }
 
 // Timer has the events of one id. Its calls do not overlap.
@@ -195,6 +196,10 @@ func (l *DeliveryLog) RecordLine(node string, line Line) {
 		l.counters.Delivered += c.Delivered
 	}
 	if line.ID == "" {
+		return
+	}
+	if line.Event == EventJoined {
+		l.joined[line.ID] = append(l.joined[line.ID], line.Ends)
 		return
 	}
 	t := l.timer(line.ID)

@@ -27,6 +27,7 @@ var (
 	only     = flag.String("faults.only", "", "comma-separated scenarios to run; empty: all")
 	beatsFor = flag.Duration("faults.beats", shortBeats, "duration of the scenario beats in the first round")
 	keysOf   = flag.Int("faults.keys", fewKeys, "keys of the scenario keys in the first round")
+	joinsOf  = flag.Int("faults.joins", fewJoins, "joins of the scenario joins in the first round")
 	stalls   = flag.Bool("faults.stalls", false, "suspend nodes, beats, clients and Redis in all scenarios")
 	logs     = flag.String("faults.log", "", "folder to which the delivery logs of all rounds are written")
 	output   = flag.String("faults.o", "text", "format of the report: text, json or markdown")

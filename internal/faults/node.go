@@ -59,6 +59,7 @@ type NodeConfig struct {
 
 	Topic         string
 	Queue         bool           // Topic names a queue
+	Joins         bool           // Topic has the timers of joins, whose parts are on Shards
 	Shards        map[string]int // topics that are divided; they are handled beside Topic
 	MaxConcurrent int
 	LeaseTTL      time.Duration
@@ -114,6 +115,8 @@ type Line struct {
 	Result     Result    `json:"result,omitempty"`
 	Call       *Call     `json:"call,omitempty"`
 	Error      string    `json:"error,omitempty"` // of the call
+
+	Ends map[wakebelltype.End]int `json:"ends,omitempty"` // of the parts of a join
 
 	Counters *wakebelltype.Counters `json:"counters,omitempty"` // of all topics of a node, at its end
 }
@@ -246,6 +249,9 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 
 func (c NodeConfig) handlers(w worker) []wakebell.Handler {
 	options := append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))
+	if c.Joins {
+		return c.joining(w)
+	}
 	if c.Queue {
 		return []wakebell.Handler{wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, asQueue(options)...)}
 	}

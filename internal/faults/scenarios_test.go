@@ -16,6 +16,7 @@ var scenarios = []scenario{
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
 	{"queue", time.Second, queues},
+	{"joins", time.Second, joins},
 	{"joint", time.Second, joint},
 	{"keys", time.Second, keys},
 	{"hand-over", time.Second, handOver},

@@ -91,17 +91,24 @@ func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 
 // end returns how the timer ends with an outcome; false: it does not end.
 func (p *Part) end(o poller.Outcome, retryOnExpiry bool) (end joins.End, ends bool) {
+	last := p.of.Failures+1 >= p.of.MaxFailures && p.of.Context().Err() == nil
+	end, ends = EndOf(leasing.Outcome(o), last && (o.Kind == leasing.FailedFor || !retryOnExpiry))
 	end.Part = wakebelltype.Part{Topic: p.of.Topic, ID: p.of.ID}
+	if d, ok := p.of.Kept().(*Delivery); ok && end.End == wakebelltype.EndDone {
+		end.Result = d.written()
+	}
+	return end, ends
+}
+
+// EndOf returns how a timer ends with an outcome, of which a failure is the last one that it
+// may have; false: it does not end.
+func EndOf(o leasing.Outcome, last bool) (end joins.End, ends bool) {
 	switch o.Kind {
 	case leasing.Succeeded:
 		end.End = wakebelltype.EndDone
-		if d, ok := p.of.Kept().(*Delivery); ok {
-			end.Result = d.written()
-		}
 		return end, true
 	case leasing.Failed, leasing.FailedFor:
-		last := p.of.Failures+1 >= p.of.MaxFailures && p.of.Context().Err() == nil
-		ends = last && (o.Kind == leasing.FailedFor || !retryOnExpiry)
+		ends = last
 	case leasing.Rejected, leasing.Undeliverable, leasing.Expired, leasing.ExpiredDead:
 		ends = true
 	default: // it is due again

@@ -219,3 +219,23 @@ func (c *client) runNow(o Op) {
 	s.judge.runNow(name(o.ID))
 	c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: time.Now()})
 }
+
+// steps makes calls of a client one after the other, each again while the network loses it or its
+// answer, until one returns false or the client dies.
+func (w *workflow) steps(what string, calls ...func() bool) {
+	s := w.sim
+	s.after(s.transit(), func() {
+		again := func() { s.after(s.plan.Timeout, func() { w.steps(what, calls...) }) }
+		switch {
+		case s.faulty && s.chance(0.03):
+			s.note("%s: the client dies", what)
+		case s.cut():
+			again()
+		case !calls[0]():
+		case s.cut():
+			again()
+		case len(calls) > 1:
+			w.steps(what, calls[1:]...)
+		}
+	})
+}

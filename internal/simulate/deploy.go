@@ -68,3 +68,10 @@ func (n *node) stopped() {
 	n.forget()
 	n.start()
 }
+
+// stall has the process stand still for a while.
+func (n *node) stall(d time.Duration) {
+	n.sim.note("%s stalls for %v", n.name, d)
+	n.stalled = time.Now().Add(d)
+	n.sim.judge.stalls(n)
+}

@@ -1,11 +1,18 @@
 package simulate
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/keeper"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/progress"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // keeping is what handlers do in a quarter of the plans, beside ending: they replace the
@@ -127,4 +134,145 @@ func (j *judge) counts(v *version, l *exchange.Lease) {
 		j.sim.broken("snoozes", "%s is delivered with %d failures (claims %d), expected %d to %d", l.ID, l.Failures, l.Claims, f.least, f.most)
 	}
 	v.failures = failures{least: l.Failures, most: l.Failures}
+}
+
+// ask has a request of a process reach Redis, and tells the process later whether the answer came.
+func (p *poller) ask(request func(), answered func(came bool)) {
+	s := p.sim
+	s.after(s.transit(), func() {
+		lost := s.cut()
+		if !lost {
+			request()
+			lost = s.cut()
+		}
+		if lost {
+			p.later(s.plan.Timeout, func() { answered(false) })
+		} else {
+			p.later(s.transit(), func() { answered(true) })
+		}
+	})
+}
+
+// finish has a node settle a timer of a workflow: after it has stored the result, and noted the
+// end at the joins of which the timer is a part, as keeper.Part.Ended does.
+func (w *workflow) finish(p *poller, l *leasing.Lease, r *run, o leasing.Outcome) {
+	end, ends := keeper.EndOf(o, l.Failures+1 >= w.sim.plan.Settings.Retry.MaxFailures && r.cause == nil)
+	end.Part = wakebelltype.Part{Topic: sharding.Topic(p.name), ID: l.ID}
+	env, err := envelope.Decode(l.Payload)
+	if err != nil {
+		w.sim.broken("payloads", "%s has the payload %q: %v", l.ID, l.Payload, err)
+	}
+	note := func() {
+		if refs := joins.RefsOf(env.Headers); ends && refs != nil {
+			w.note(p, l, refs, end, o, 3)
+		} else {
+			p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, o) })
+		}
+	}
+	token, lost := p.core.Held(l)
+	if o.Kind != leasing.Succeeded || end.Topic != tasks || lost != nil {
+		note()
+		return
+	}
+	end.Result = &progress.Result{Attempt: l.Claims, Activation: l.Activation, Payload: fmt.Appendf(nil, "run %d of %s", l.Claims, l.ID)}
+	held := false
+	p.ask(func() { held = w.give(p, l.ID, token, end.Result) }, func(came bool) {
+		if !came || !held { // its handler returns the error
+			o = leasing.Outcome{Kind: leasing.Failed, Reason: "no result"}
+			ends = false
+		}
+		note()
+	})
+}
+
+// resultLife is for how long results stay.
+const resultLife = 24 * time.Hour
+
+// give stores the result of a run, if that has the lease.
+func (w *workflow) give(p *poller, id string, token exchange.Token, r *progress.Result) bool {
+	held, err := w.kept.KeepResult(w.sim.ctx, p.name, id, token, *r, resultLife)
+	v := w.leases[id+" "+string(token)]
+	if has := v != nil && w.timers[id] == v && v.token == token; err != nil || held != has {
+		w.sim.broken("fence", "a result of %s counts: %t, %v; its lease is valid: %t", id, held, err, has)
+	}
+	if held {
+		w.gives[id] = string(r.Payload)
+	}
+	return held
+}
+
+// note notes the end of a part in two calls, so that the timer may be cancelled between them, and
+// settles it.
+func (w *workflow) note(p *poller, l *leasing.Lease, refs []joins.Ref, end joins.End, o leasing.Outcome, tries int) {
+	again := func() {
+		if tries == 0 {
+			p.event(func(c *leasing.Core) {
+				c.Finished(time.Now(), l, leasing.Outcome{Kind: leasing.Failed, Reason: "no note"})
+			})
+			return
+		}
+		w.note(p, l, refs, end, o, tries-1)
+	}
+	token, lost := p.core.Held(l)
+	if lost != nil {
+		p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, o) })
+		return
+	}
+	held := false
+	p.ask(func() {
+		var err error
+		if held, err = w.kept.Holds(w.sim.ctx, p.name, l.ID, token); err != nil {
+			w.sim.broken("errors", "the lease of %s: %v", l.ID, err)
+		}
+	}, func(came bool) {
+		switch {
+		case !came:
+			again()
+		case !held: // an extension is on its way, or the lease is lost
+			p.later(100*time.Millisecond, func() { w.note(p, l, refs, end, o, tries) })
+		default:
+			p.ask(func() { w.noted(p.node, refs, end) }, func(came bool) {
+				if !came {
+					again()
+					return
+				}
+				p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, o) })
+			})
+		}
+	})
+}
+
+// noted has the note of a node arrive at joins. The node may die between two commands.
+func (w *workflow) noted(n *node, refs []joins.Ref, end joins.End) {
+	s := w.sim
+	w.life.begin(immortal)
+	if s.faulty && s.chance(0.1) {
+		w.life.begin(1 + s.random.IntN(4))
+	}
+	for _, r := range refs {
+		j := w.joins[r.ID]
+		if j == nil || j.Ref != r { // there is another join of that timer by now
+			j = nil
+		}
+		var err error
+		note := func() {
+			if err = w.notes.Note(s.ctx, r, end); j != nil {
+				w.look(j, func(e *joins.End) bool { return e.ID == end.ID && e.End == end.End })
+			}
+		}
+		if j != nil && !w.life.mortal() {
+			w.certainly(j, note)
+		} else {
+			note()
+		}
+		switch {
+		case errors.Is(err, errDied):
+			n.crash(time.Second)
+			return
+		case err != nil:
+			s.broken("errors", "a note of %s: %v", end.ID, err)
+		case j != nil && !w.over(j) && j.ends[end.ID] == "":
+			s.broken("joins", "the end of %s was noted, and %s does not have it", end.ID, j.ID)
+		}
+	}
 }

@@ -27,6 +27,7 @@ const (
 	always
 	faulty // sometimes, and not when nothing goes wrong
 	inMany // in each plan of that shape, and in no other
+	joined // in plans with joins, see withJoins
 )
 
 // kinds are all operations: those of users and operators, and what happens to processes.
@@ -60,6 +61,15 @@ func init() { // in a function, because operations name their kinds
 		{"reshard", 1, sometimes, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}, true},
 		{"schedule where it moves", 3, sometimes, func(s *sim, o Op) { s.travelling().schedule(o) }, []string{"Schedule"}, true},
 		{"move", 1, sometimes, func(s *sim, o Op) { s.travelling().move(o) }, []string{"MoveTopic"}, true},
+		{"join", 6, joined, func(s *sim, o Op) { s.waiting().schedule(o) }, []string{"Schedule"}, true},
+		{"chain", 1, joined, func(s *sim, o Op) { s.waiting().chain(o) }, []string{"Schedule"}, true},
+		{"schedule a part", 2, joined, func(s *sim, o Op) { s.waiting().further(o, false) }, []string{"Schedule"}, true},
+		{"add parts", 2, joined, func(s *sim, o Op) { s.waiting().further(o, true) }, []string{"AddParts"}, true},
+		{"close a join", 3, joined, func(s *sim, o Op) { s.waiting().close(o) }, []string{"CloseJoin"}, true},
+		{"cancel a join", 1, joined, func(s *sim, o Op) { s.waiting().cancelJoin(o) }, []string{"CancelJoin"}, true},
+		{"cancel a part", 2, joined, func(s *sim, o Op) { s.waiting().cancelPart(o) }, []string{"Cancel"}, true},
+		{"read a join", 1, joined, func(s *sim, o Op) { s.waiting().read(o) }, []string{"Join", "Parts"}, true},
+		{"reshard parts", 1, joined, func(s *sim, o Op) { s.waiting().reshard(o) }, []string{"Reshard"}, true},
 		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil, false},
 		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, false},
 		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, true},
@@ -86,19 +96,14 @@ const longestStall = 20 * time.Second
 // have them; none: they make no call.
 var elsewhere = map[string]string{
 	"AbortMove":    "redisops/shards/pairs_table_test.go",
-	"AddParts":     "wakebelltest/joins_test.go",
 	"AskNodes":     "internal/stacktest/life/ask_nodes_test.go",
 	"Audit":        "internal/stacktest/observe/audit_test.go",
-	"CancelJoin":   "wakebelltest/joins_test.go",
-	"CloseJoin":    "wakebelltest/joins_test.go",
 	"Connection":   "",
 	"CountDue":     "redisops/shards/due_test.go",
 	"Diagnose":     "redisops/doctor",
 	"Divide":       "redisops/shards/pairs_table_test.go",
 	"ExportTopic":  "cmd/wakebell/topics_export_test.go",
 	"History":      "internal/stacktest/observe/history_test.go",
-	"Join":         "wakebelltest/joins_test.go",
-	"Parts":        "wakebelltest/joins_test.go",
 	"Payloads":     "",
 	"Prefix":       "",
 	"Report":       "wakebelltest/progress_test.go",

@@ -18,9 +18,10 @@ var errDied = errors.New("the process has died")
 // life is a client hook that lets a process die. It counts the commands on each key, and fails
 // those after the last one: commands on several keys run at once, in an order that differs.
 type life struct {
-	mu   sync.Mutex
-	left int // commands on each key
-	made map[string]int
+	mu    sync.Mutex
+	left  int // commands on each key
+	made  map[string]int
+	alike bool // all commands count as ones on the same key: none run at once
 }
 
 // begin begins the life of another process.
@@ -66,10 +67,20 @@ func (l *life) spend(cmd redis.Cmder) error {
 	if args := cmd.Args(); len(args) > at {
 		key = fmt.Sprint(args[at])
 	}
+	if l.alike {
+		key = ""
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.made[key]++; l.made[key] > l.left {
 		return errDied
 	}
 	return nil
+}
+
+// mortal reports whether the process may die.
+func (l *life) mortal() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left < immortal
 }

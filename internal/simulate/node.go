@@ -39,6 +39,8 @@ type node struct {
 	travels  [2][]*poller     // of the topic that moves, in both Redis
 	journeys [2]*shards.Store // for it
 	consumer *poller          // of the queue; nil: there is none
+	flows    [3][]*poller     // of timers that wait for others
+	audits   int              // the life in which the node audits joins, and 1
 	flow     exchange.Flow    // with which it has started
 }
 
@@ -85,14 +87,7 @@ func (n *node) crash(again time.Duration) {
 
 // forget forgets the pollers of a process that has ended.
 func (n *node) forget() {
-	n.pollers, n.travels, n.journeys, n.consumer = nil, [2][]*poller{}, [2]*shards.Store{}, nil
-}
-
-// stall has the process stand still for a while.
-func (n *node) stall(d time.Duration) {
-	n.sim.note("%s stalls for %v", n.name, d)
-	n.stalled = time.Now().Add(d)
-	n.sim.judge.stalls(n)
+	n.pollers, n.travels, n.journeys, n.consumer, n.flows = nil, [2][]*poller{}, [2]*shards.Store{}, nil, [3][]*poller{}
 }
 
 // after has something happen in this process: not if it has ended by then, and later if it
@@ -136,6 +131,9 @@ func (n *node) follow() {
 	if s.journey != nil {
 		s.journey.poll(n)
 	}
+	if s.workflow != nil {
+		s.workflow.poll(n)
+	}
 }
 
 // track starts and ends pollers of a topic, which set sets up.
@@ -169,7 +167,7 @@ func (n *node) track(pollers *[]*poller, store *shards.Store, topic string, set 
 
 // all returns the pollers, with the consumer of the queue.
 func (n *node) all() []*poller {
-	all := slices.Concat(n.pollers, n.travels[0], n.travels[1])
+	all := slices.Concat(n.pollers, n.travels[0], n.travels[1], n.flows[0], n.flows[1], n.flows[2])
 	if n.consumer != nil {
 		all = append(all, n.consumer)
 	}
@@ -219,7 +217,7 @@ type poller struct {
 }
 
 func newPoller(n *node, store *shards.Store, name string, shards int, part sharding.Part, set func(*poller)) *poller {
-	of := store.Timers().Source(name, timers.SourceOptions{})
+	of := store.Timers().Source(name, timers.SourceOptions{KeyWeights: fmt.Sprint(weighted, "=", weight)})
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
 	set(p)
 	p.core = leasing.New(leasing.Config{
@@ -345,5 +343,9 @@ func (p *poller) finish(l *leasing.Lease, r *run) {
 		p.account.succeeded(l)
 	}
 	s.note("%s ends %s: %d", p.node.name, l.ID, outcome.Kind)
+	if w, joined := p.account.(*workflow); joined {
+		w.finish(p, l, r, outcome)
+		return
+	}
 	p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, outcome) })
 }

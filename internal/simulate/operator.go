@@ -180,3 +180,25 @@ func (c *client) calm() {
 		c.step(c.target, new(shards.Progress))
 	}
 }
+
+// reshard gives a topic of parts another number of shards.
+func (w *workflow) reshard(o Op) {
+	if w.target == 0 {
+		w.target = 1 + o.A%3
+		w.reshardOn(new(shards.Progress))
+	}
+}
+
+func (w *workflow) reshardOn(p *shards.Progress) {
+	s := w.sim
+	s.reshaped = time.Now()
+	wait, err := w.side.store.ReshardStep(s.ctx, steps, w.target, p)
+	switch {
+	case err != nil:
+		s.broken("errors", "reshard %s to %d: %v", steps, w.target, err)
+	case p.Done:
+		w.target = 0
+	default:
+		s.after(max(wait, time.Millisecond), func() { w.reshardOn(p) })
+	}
+}

@@ -84,7 +84,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	var enabled, calm []*kind
 	one := []int{2, 4}[r.IntN(2)] // in so many kinds is drawn
 	for i := range kinds {
-		if k := &kinds[i]; k.drawn == inMany && shape == Many || k.drawn != inMany && (k.drawn == always || r.IntN(one) == 0) {
+		if k := &kinds[i]; k.drawn == inMany && shape == Many || k.drawn < inMany && (k.drawn == always || r.IntN(one) == 0) {
 			some := slices.Repeat([]*kind{k}, k.weight)
 			enabled = append(enabled, some...)
 			if k.drawn != faulty {
@@ -103,6 +103,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 		op.At = at
 		p.Ops = append(p.Ops, op)
 	}
+	p.withJoins()
 	return p
 }
 
@@ -152,4 +153,26 @@ func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
 		}
 	}
 	return p
+}
+
+// withJoins adds operations of joins to a quarter of the plans. They have a generator of their
+// own, so that the plans of other seeds are as they were.
+func (p *Plan) withJoins() {
+	if p.Seed%4 != 1 {
+		return
+	}
+	r := rand.New(rand.NewPCG(p.Seed, 3)) //nolint:gosec // a plan is to be repeated
+	var some []*kind
+	for i := range kinds {
+		if k := &kinds[i]; k.drawn == joined {
+			some = append(some, slices.Repeat([]*kind{k}, k.weight)...)
+		}
+	}
+	var ops []Op
+	for _, op := range p.Ops {
+		if ops = append(ops, op); r.IntN(3) == 0 {
+			ops = append(ops, Op{At: op.At, Client: r.IntN(2), kind: some[r.IntN(len(some))], A: r.IntN(100), B: r.IntN(100), Calm: op.Calm})
+		}
+	}
+	p.Ops = ops
 }

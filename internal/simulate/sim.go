@@ -41,6 +41,7 @@ type Result struct {
 	Messages  int           // deliveries of messages
 	Turns     int           // at the gate
 	Travelled int           // deliveries of timers of the topic that moves
+	Joined    int           // timers of joins that were claimed
 	Latest    time.Duration // by which a claim came too late while nothing went wrong
 	Broken    *Broken       // nil: every invariant has held
 	Trace     []string
@@ -73,9 +74,10 @@ type sim struct {
 
 	reshaped time.Time // when the layout may last have changed
 
-	journey *journey // of the topic that moves; nil: it has no timers yet
-	options *redis.Options
-	atEnd   []func()
+	journey  *journey  // of the topic that moves; nil: it has no timers yet
+	workflow *workflow // timers that wait for others; nil: there are none yet
+	options  *redis.Options
+	atEnd    []func()
 
 	schedules map[string]*schedule // recurring ones
 	messages  *messages            // of the queue; nil: there is none yet
@@ -266,7 +268,7 @@ func (s *sim) rest() {
 	s.clients[0].calm()
 	for range s.plan.Shape.patience() {
 		s.until(time.Now().Add(10 * time.Minute))
-		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting()+s.journey.left() == 0 {
+		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting()+s.journey.left()+s.workflow.left() == 0 {
 			break
 		}
 	}

@@ -38,7 +38,11 @@ func (s *Store) Resume(ctx context.Context, topic string) (wakebelltype.Control,
 // Retune replaces the overrides of a topic; see [timers.Timers.Retune]. MaxInFlight must
 // be at least the number of shards, because each has at least 1.
 func (s *Store) Retune(ctx context.Context, topic string, set wakebelltype.Settings) (wakebelltype.Control, error) {
-	l, err := s.layout(ctx, topic)
+	var l sharding.Layout
+	err := s.layouts.Renew(ctx) // another client may have divided the topic a moment ago
+	if err == nil {
+		l, err = s.layout(ctx, topic)
+	}
 	if err == nil {
 		err = checkInFlight(set, l.Count())
 	}

@@ -190,6 +190,7 @@ func TestTopicIsDividedOnce(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxConcurrent: 3})
 	require.NoError(t, err)
+	stale := f.stopped(t)
 	l, err := f.Divide(t.Context(), f.topic, 4)
 	require.NoError(t, err)
 	require.Equal(t, 4, l.Count())
@@ -200,6 +201,8 @@ func TestTopicIsDividedOnce(t *testing.T) {
 	require.Equal(t, 3, c.Settings.MaxConcurrent)
 	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 3})
 	require.ErrorIs(t, err, wakebelltype.ErrInvalid, "a shard has at least one")
+	_, err = stale().Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 3})
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid, "also of a client that has read the map before")
 	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 4})
 	require.NoError(t, err)
 

@@ -42,6 +42,9 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 	} else {
 		err = m.resume(ctx)
 	}
+	if err == nil { // the move has begun with the stored layouts, which the maps may not have
+		err = errors.Join(s.layouts.Renew(ctx), to.layouts.Renew(ctx))
+	}
 	if err == nil {
 		err = m.copyMarks(ctx) // before the timers, for clients that already use the target
 	}

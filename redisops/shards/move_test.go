@@ -284,6 +284,29 @@ func TestMoveBeginsAfterReshardingThatDied(t *testing.T) {
 	require.True(t, from.moved(t, to, wakebelltype.MoveOptions{All: true}).Done)
 }
 
+// TestMoveKnowsLayoutsThatMapsLack moves a topic, with a mark of Once, by a process that has
+// read the maps before another one has divided both topics.
+func TestMoveKnowsLayoutsThatMapsLack(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t, redistest.Shared(t), redistest.Start(t).Client(t), 1, 1)
+	source, target := from.stopped(t), to.stopped(t)
+	for _, of := range []*fixture{from, to} {
+		_, err := of.Divide(t.Context(), of.topic, 4)
+		require.NoError(t, err)
+	}
+	from.schedule(t, timers.Entry{ID: "once", Once: time.Hour})
+	stale := &fixture{Store: source(), topic: from.topic}
+	stale.moved(t, &fixture{Store: target(), topic: to.topic}, wakebelltype.MoveOptions{All: true})
+	streams, leases := to.claim(t)
+	for i := range streams {
+		for _, l := range leases[i] {
+			streams[i].Settle(t, storetest.Verdict(exchange.Ack, l))
+		}
+	}
+	again := to.schedule(t, timers.Entry{ID: "once", Once: time.Hour})
+	require.Equal(t, wakebelltype.OutcomeAlreadyDone, again[0].Outcome)
+}
+
 // TestMoveLeavesNoNoteInFormerShards checks a move that begins while nodes still handle the
 // shards before a resharding, and that ends when they no longer do.
 func TestMoveLeavesNoNoteInFormerShards(t *testing.T) {

@@ -1,0 +1,343 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/joins"
+	"github.com/wakebell/wakebell/redisops/progress"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// The topics of timers that wait for others, and of these, which are the parts of joins.
+const reports, tasks, steps = "reports", "tasks", "steps" // tasks has shards, steps gets others
+
+// workflow is timers that wait for others, and these, with what is known of both. An id of a
+// part is used once, that of a report again and again. The journey has no second Redis.
+type workflow struct {
+	*side
+	api    *joins.Store
+	notes  *joins.Store // of nodes that may die between two commands
+	kept   *progress.Store
+	joins  map[string]*join  // by the ids of their timers, the last one of each
+	topics map[string]string // of all timers, by id
+	known  []string          // those that may be parts, in the order in which they were planned
+	ended  map[string]ended  // how timers have ended that do not exist any more
+	loose  map[string]bool   // timers whose nodes could not know that they are parts
+	gives  map[string]string // the results of the runs that have succeeded last
+	target int               // of a change of the shards of steps; 0: none
+}
+
+type ended struct {
+	how wakebelltype.End
+	at  time.Time
+}
+
+// join is a join as Redis must have it.
+type join struct {
+	joins.Ref
+	timer  *version // nil: it is not scheduled yet
+	open   bool
+	closed time.Time // the last call that has closed it
+	parts  []string
+	ends   map[string]wakebelltype.End
+	ran    bool // its timer was run, because all parts had ended
+}
+
+func (j *join) complete() bool { return !j.open && len(j.ends) == len(j.parts) }
+
+// waiting returns the workflow, and begins it.
+func (s *sim) waiting() *workflow {
+	if s.workflow != nil {
+		return s.workflow
+	}
+	options := *s.options
+	mortal, its := redis.NewClient(&options), &life{alike: true}
+	its.begin(immortal)
+	mortal.AddHook(its)
+	s.atEnd = append(s.atEnd, func() { _ = mortal.Close() })
+	topics := s.clients[0].store
+	w := &workflow{
+		side: &side{
+			journey: &journey{sim: s, timers: map[string]*version{}}, store: topics, life: its,
+			leases: map[string]*version{}, answered: map[string]uint64{}, starts: newStarts(s, exchange.Flow{}, func() bool { return true }),
+		},
+		api: joins.New(topics), notes: joins.New(s.store(mortal)), kept: progress.New(topics.Timers()),
+		joins: map[string]*join{}, topics: map[string]string{}, ended: map[string]ended{}, loose: map[string]bool{}, gives: map[string]string{},
+	}
+	if _, err := topics.Divide(s.ctx, tasks, 2); err != nil {
+		s.broken("errors", "divide: %v", err)
+	}
+	s.workflow, s.reshaped = w, time.Now()
+	return w
+}
+
+// poll starts the pollers of a node, and its audits.
+func (w *workflow) poll(n *node) {
+	for i, topic := range []string{reports, tasks, steps} {
+		n.track(&n.flows[i], n.store, topic, func(p *poller) { p.account, p.limits = w, &exchange.Flow{} })
+	}
+	if n.audits != n.life+1 {
+		n.audits = n.life + 1
+		w.audit(n)
+	}
+}
+
+// audit audits joins in a node, as a System does, and again later.
+func (w *workflow) audit(n *node) {
+	next, err := joins.New(n.store).Audit(w.sim.ctx)
+	if err != nil {
+		w.sim.broken("errors", "audit: %v", err)
+	}
+	w.lookAtAll()
+	switch {
+	case w.sim.plan.Shape == Days:
+		next = seldom * idle
+	case next < 0:
+		next = idle
+	}
+	n.after(min(max(next, 50*time.Millisecond), seldom*idle), func() { w.audit(n) })
+}
+
+// id returns the next id of a topic.
+func (w *workflow) id(topic string) string {
+	w.count++
+	return topic[:1] + "w" + strconv.Itoa(w.count)
+}
+
+func (w *workflow) part(id string) wakebelltype.Part {
+	return wakebelltype.Part{Topic: w.topics[id], ID: id}
+}
+
+// planned returns a timer that is about to be scheduled.
+func (w *workflow) planned(topic, id string, in time.Duration) joins.Timer {
+	if w.topics[id] == "" && topic != reports {
+		w.known = append(w.known, id)
+	}
+	w.topics[id] = topic
+	return joins.Timer{Part: w.part(id), Life: in}
+}
+
+// some returns parts that were planned before, which may have ended.
+func (w *workflow) some(n, drawn int, not string) (parts []wakebelltype.Part) {
+	for i := range min(n, len(w.known)) {
+		if id := w.known[len(w.known)-1-(drawn+7*i)%len(w.known)]; id != not && !slices.Contains(parts, w.part(id)) {
+			parts = append(parts, w.part(id))
+		}
+	}
+	return parts
+}
+
+// partDelays are those of parts, and joinDelays until the instants of joins.
+var (
+	partDelays = []time.Duration{0, 0, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute}
+	joinDelays = []time.Duration{3 * time.Second, 30 * time.Second, 5 * time.Minute, time.Hour, time.Hour, 3 * time.Hour}
+)
+
+// fresh returns new parts on two topics.
+func (w *workflow) fresh(n, drawn int) (list []joins.Timer) {
+	for i := range n {
+		topic := []string{tasks, steps, tasks}[(drawn+i)%3]
+		list = append(list, w.planned(topic, w.id(topic), partDelays[(drawn+i)%len(partDelays)]))
+	}
+	return list
+}
+
+func partsOf(list []joins.Timer) (parts []wakebelltype.Part) {
+	for i := range list {
+		parts = append(parts, list[i].Part)
+	}
+	return parts
+}
+
+// schedule schedules a join with parts of its own, and some that were scheduled before.
+func (w *workflow) schedule(o Op) {
+	n := o.A % 5
+	if o.A%10 == 9 {
+		n = 40
+	}
+	id := "report" + strconv.Itoa(o.A%6)
+	all, list := w.some(o.B%3, o.A, id), w.fresh(n, o.B)
+	all = append(all, partsOf(list)...)
+	j := w.planned(reports, id, joinDelays[o.B%len(joinDelays)])
+	j.Name, j.Open, j.Parts = w.id("names"), o.B%4 == 1, all
+	w.send("join "+id, append(list, j))
+}
+
+// chain schedules timers one after the other.
+func (w *workflow) chain(o Op) {
+	list := w.fresh(1, o.B)
+	for i := range 2 {
+		next := w.planned(steps, w.id("chain"), joinDelays[(o.A+i)%len(joinDelays)])
+		next.Name, next.Parts = w.id("names"), []wakebelltype.Part{list[i].Part}
+		list = append(list, next)
+	}
+	w.send("chain "+list[0].ID, list)
+}
+
+// send schedules timers in the steps of a client, which may die between two of them.
+func (w *workflow) send(what string, list []joins.Timer) {
+	s := w.sim
+	var plan joins.Plan
+	var refused error
+	var first, others []int
+	for i := range list {
+		if list[i].Name == "" {
+			others = append(others, i)
+		} else {
+			first = append(first, i)
+		}
+	}
+	begun, key, wrote := time.Now(), w.id("key"), [2]bool{}
+	w.steps(what, func() bool {
+		plan, refused = w.api.Prepare(s.ctx, list)
+		w.prepared(list, refused)
+		return refused == nil
+	}, func() bool {
+		wrote[0] = w.write(list, plan, first, begun, key, wrote[0])
+		return true
+	}, func() bool {
+		wrote[1] = w.write(list, plan, others, begun, key, wrote[1])
+		return true
+	}, func() bool {
+		err := w.api.Finish(s.ctx, plan)
+		for i := range list {
+			j := w.joins[list[i].ID]
+			if list[i].Name != "" && j.Name != list[i].Name && errors.Is(err, wakebelltype.ErrNotFound) { // another one took its place
+				err = nil
+			}
+			if list[i].Name == "" {
+				continue
+			}
+			current := err == nil && j.Name == list[i].Name
+			if w.adopted(j, current, list[i].Parts); current {
+				if !list[i].Open {
+					w.closes(j)
+				}
+			}
+		}
+		if err != nil {
+			s.broken("errors", "%s: %v", what, err)
+		}
+		return true
+	})
+}
+
+// prepared notes the joins of timers that are about to be scheduled.
+func (w *workflow) prepared(list []joins.Timer, err error) {
+	for i := range list {
+		t := &list[i]
+		if t.Of != nil && i == 0 { // all have the same one
+			w.added(w.joins[t.Of[0].ID], partsOf(list), err)
+		}
+		if j := w.joins[t.ID]; t.Name == "" || j != nil && j.Name == t.Name {
+			continue
+		}
+		if err != nil {
+			w.sim.broken("errors", "a join of %s: %v", t.ID, err)
+		}
+		j := &join{Ref: joins.Ref{Topic: t.Topic, ID: t.ID, Name: t.Name}, open: true, ends: map[string]wakebelltype.End{}}
+		w.joins[t.ID] = j
+		w.added(j, t.Parts, nil)
+	}
+}
+
+// added notes that parts were added to a join, or why not.
+func (w *workflow) added(j *join, parts []wakebelltype.Part, err error) {
+	further := slices.DeleteFunc(slices.Clone(parts), func(p wakebelltype.Part) bool { return slices.Contains(j.parts, p.ID) })
+	switch {
+	case errors.Is(err, wakebelltype.ErrNotFound) && w.over(j), errors.Is(err, wakebelltype.ErrInvalid) && !j.open && len(further) > 0:
+	case err != nil:
+		w.sim.broken("errors", "add %v to the join of %s, which is open: %t: %v", parts, j.ID, j.open, err)
+	case !j.open && len(further) > 0:
+		w.sim.broken("joins", "parts are added to the join of %s, which is closed", j.ID)
+	}
+	if err != nil {
+		return
+	}
+	for _, p := range further {
+		j.parts = append(j.parts, p.ID)
+	}
+}
+
+// over reports whether the timer of a join has ended, or was never scheduled.
+func (w *workflow) over(j *join) bool { return j.timer == nil || w.timers[j.ID] != j.timer }
+
+// write schedules timers of a plan, which may be done.
+func (w *workflow) write(list []joins.Timer, plan joins.Plan, some []int, begun time.Time, key string, done bool) bool {
+	if len(some) == 0 {
+		return true
+	}
+	s, b, entries := w.sim, timers.NewBatch("", len(some)), make([]timers.Entry, len(some))
+	for k, i := range some {
+		t := &list[i]
+		payload, err := envelope.Encode(envelope.Envelope{Headers: joins.Headers(nil, t.Name, plan.Refs[i]...), Body: []byte(body(t.ID))})
+		entries[k] = timers.Entry{ID: t.ID, Payload: payload, At: begun.Add(t.Life)}
+		if err = errors.Join(err, b.Add(t.Topic, &entries[k])); err != nil {
+			s.broken("errors", "schedule %s: %v", t.ID, err)
+		}
+	}
+	out, err := w.side.store.Write(s.ctx, timers.NewKey("workflow", fmt.Sprint(key, some), nil), b)
+	if err != nil {
+		s.broken("errors", "schedule %s: %v", list[some[0]].ID, err)
+	}
+	if done {
+		return true
+	}
+	for k, i := range some {
+		id := list[i].ID
+		s.note("%s is scheduled, with the join %q, as a part of %v", id, list[i].Name, plan.Refs[i])
+		s.result.Scheduled++
+		delete(w.ended, id)
+		w.timers[id] = &version{id: id, payload: string(entries[k].Payload), due: out[k].Due}
+		if j := w.joins[id]; j != nil && j.Name == list[i].Name {
+			j.timer = w.timers[id]
+		}
+		s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(out[k].Due), 0), Sent: time.Now()})
+	}
+	return true
+}
+
+// body is the body of a timer, which joins leave as it is.
+func body(id string) string { return "of " + id }
+
+// further adds timers to a join that is or was open: new ones or, if there are some, old ones.
+func (w *workflow) further(o Op, old bool) {
+	j := w.pick(o)
+	if j == nil {
+		return
+	}
+	of := joins.Ref{Topic: j.Topic, ID: j.ID}
+	if !old {
+		list := w.fresh(1+o.B%3, o.B)
+		for i := range list {
+			list[i].Of = []wakebelltype.Part{{Topic: j.Topic, ID: j.ID}}
+		}
+		w.send("parts of "+j.ID, list)
+		return
+	}
+	parts := w.some(1+o.B%3, o.B, j.ID)
+	w.steps("add parts to "+j.ID, func() bool {
+		if j = w.joins[j.ID]; of.Name != "" && of.Name != j.Name { // another one has taken its place
+			return false
+		}
+		found, err := w.api.Add(w.sim.ctx, of, parts...)
+		of = found
+		w.added(j, parts, err)
+		return err == nil
+	}, func() bool {
+		if err := w.api.Adopt(w.sim.ctx, of, parts...); err != nil {
+			w.sim.broken("errors", "add parts to %s: %v", of.ID, err)
+		}
+		w.adopted(j, w.joins[j.ID] == j, parts)
+		return true
+	})
+}

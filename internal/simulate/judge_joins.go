@@ -170,7 +170,7 @@ func (w *workflow) cancelJoin(o Op) {
 				pending = append(pending, id)
 			}
 		}
-		_, n, err := w.api.Cancel(s.ctx, joins.Ref{Topic: j.Topic, ID: j.ID})
+		_, n, err := w.api.Cancel(s.ctx, joins.Ref{Topic: j.Topic, ID: j.ID}, nil)
 		switch {
 		case errors.Is(err, wakebelltype.ErrNotFound) && w.over(j):
 			return true

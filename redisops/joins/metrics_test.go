@@ -57,7 +57,7 @@ func TestJoinsAreCounted(t *testing.T) {
 	require.NoError(t, err)
 	w.audit()
 	w.Began(ctx, w.of)
-	_, _, err = w.Cancel(ctx, w.of)
+	_, _, err = w.Cancel(ctx, w.of, nil)
 	require.NoError(t, err)
 	all := counts(t, reader)
 	for _, name := range []string{"wakebell.join.audits timer", "wakebell.joins complete", "wakebell.joins cancelled"} {

@@ -151,7 +151,7 @@ func TestSubscribersKeepNothingOfOtherLeases(t *testing.T) {
 	}
 }
 
-// A node believes only the holder of a lease: these requests come from no Client of ours.
+// A node stores nothing for callers that do not hold the lease.
 func TestKeepRequestsOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	n := serveHTTP(t, withMallory())

@@ -131,11 +131,14 @@ func TestWaits(t *testing.T) {
 		"parked for its turn": {
 			func(f *facts) { parked(wakebell.Info{})(f); f.overview.Control.Settings.FairKeys = 2 },
 			[]Cause{CauseKey},
-			"keys take turns of 2 (FairKeys), and it waits for the turn of its key", time.Time{},
+			"keys take turns of 2 (FairKeys), and it waits for the turn of its key",
+			time.Time{},
 		},
 		"a join": {
-			joining(wakebelltype.Join{Parts: 5, Done: 1, Dead: 1}, "a of t (running)"), []Cause{CauseJoin, CauseNotDue},
-			"its join waits for 3 of 5 parts: a of t (running) and others", time.Time{},
+			joining(wakebelltype.Join{Parts: 5, Done: 1, Dead: 1}, "a of t (running)"),
+			[]Cause{CauseJoin, CauseNotDue},
+			"its join waits for 3 of 5 parts: a of t (running) and others",
+			time.Time{},
 		},
 		"an open join":    {joining(wakebelltype.Join{Open: true}), []Cause{CauseJoin, CauseNotDue}, "open to more parts, and 0 of 0 have not ended", time.Time{}},
 		"a complete join": {joining(wakebelltype.Join{Parts: 1, Missing: 1}), []Cause{CauseJoin, CauseNotDue}, "the next audit of a node", time.Time{}},

@@ -285,7 +285,7 @@ func (w *workflow) write(list []joins.Timer, plan joins.Plan, some []int, begun 
 			s.broken("errors", "schedule %s: %v", t.ID, err)
 		}
 	}
-	out, err := w.side.store.Write(s.ctx, timers.NewKey("workflow", fmt.Sprint(key, some), nil), b)
+	out, err := w.store.Write(s.ctx, timers.NewKey("workflow", fmt.Sprint(key, some), nil), b)
 	if err != nil {
 		s.broken("errors", "schedule %s: %v", list[some[0]].ID, err)
 	}

@@ -32,7 +32,7 @@ func (w *workflow) adopted(j *join, current bool, parts []wakebelltype.Part) {
 		if v == nil {
 			continue
 		}
-		t, err := w.side.store.Get(s.ctx, p.Topic, p.ID)
+		t, err := w.store.Get(s.ctx, p.Topic, p.ID)
 		if err != nil {
 			s.broken("errors", "get %s: %v", p.ID, err)
 		}
@@ -122,7 +122,7 @@ func (w *workflow) certainly(j *join, call func()) {
 		return
 	}
 	s := w.sim
-	t, err := w.side.store.Get(s.ctx, j.Topic, j.ID)
+	t, err := w.store.Get(s.ctx, j.Topic, j.ID)
 	switch {
 	case err != nil:
 		s.broken("errors", "get %s: %v", j.ID, err)
@@ -198,7 +198,7 @@ func (w *workflow) cancelled(id string) {
 func (w *workflow) cancelPart(o Op) {
 	for _, p := range w.some(1, o.A, "") {
 		w.steps("cancel "+p.ID, func() bool {
-			found, err := w.side.store.Cancel(w.sim.ctx, p.Topic, p.ID)
+			found, err := w.store.Cancel(w.sim.ctx, p.Topic, p.ID)
 			switch {
 			case err != nil:
 				w.sim.broken("errors", "cancel %s: %v", p.ID, err)
@@ -266,7 +266,7 @@ func (w *workflow) exchanged(r *exchange.Request, reply *exchange.Reply) {
 // resultOf checks that the result of a timer is that of the run whose ack was accepted.
 func (w *workflow) resultOf(id string) {
 	s := w.sim
-	names, err := w.side.store.Recent(s.ctx, tasks, id)
+	names, err := w.store.Recent(s.ctx, tasks, id)
 	var kept progress.Kept
 	if err == nil {
 		kept, err = w.kept.Read(s.ctx, names, id)

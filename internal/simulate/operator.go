@@ -192,7 +192,7 @@ func (w *workflow) reshard(o Op) {
 func (w *workflow) reshardOn(p *shards.Progress) {
 	s := w.sim
 	s.reshaped = time.Now()
-	wait, err := w.side.store.ReshardStep(s.ctx, steps, w.target, p)
+	wait, err := w.store.ReshardStep(s.ctx, steps, w.target, p)
 	switch {
 	case err != nil:
 		s.broken("errors", "reshard %s to %d: %v", steps, w.target, err)

@@ -83,7 +83,7 @@ func chosen(t *testing.T) []scenario {
 	}
 	var some []scenario
 	for name := range strings.SplitSeq(*only, ",") {
-		all := slices.Concat(scenarios, partitions)
+		all := slices.Concat(scenarios, apart)
 		i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
 		if i < 0 {
 			t.Fatalf("unknown scenario %q", name)

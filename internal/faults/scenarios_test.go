@@ -16,7 +16,6 @@ var scenarios = []scenario{
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
 	{"queue", time.Second, queues},
-	{"joins", time.Second, joins},
 	{"joint", time.Second, joint},
 	{"keys", time.Second, keys},
 	{"hand-over", time.Second, handOver},
@@ -40,9 +39,10 @@ var scenarios = []scenario{
 	{"races", 5 * time.Second, races},
 }
 
-// partitions are scenarios that only -faults.only runs: each takes a minute or more, nearly
-// all of it waiting.
-var partitions = []scenario{
+// apart are scenarios that only -faults.only runs: partitions take a minute or more, nearly all
+// of it waiting, and the parts of joins keep the machine busy.
+var apart = []scenario{
+	{"joins", time.Second, joins},
 	{"partition", time.Second, partitionAlone},
 	{"partition-guarded", time.Second, partitionGuarded},
 	{"partition-replica", time.Second, partitionReplica},

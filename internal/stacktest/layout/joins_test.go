@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -201,4 +203,57 @@ func TestHandlersOfJoinsAreMeasured(t *testing.T) {
 		}
 		require.Equal(t, map[string]int64{"made": 2, "complete": 1, "timed_out": 1}, counted)
 	})
+}
+
+// TestPartIsNotedWhileHeartbeatsExtendItsLease extends the lease of a part whenever its node has
+// asked for its token, and before it looks whether Redis still has that.
+func TestPartIsNotedWhileHeartbeatsExtendItsLease(t *testing.T) {
+	t.Parallel()
+	stacktest.Virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		work, done := wakebell.NewTopic[int]("work"), wakebell.NewTopic[int]("done")
+		var part atomic.Pointer[wakebell.Meta]
+		var extended atomic.Int64
+		ends := make(chan wakebelltype.End, 1)
+		sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(work, func(_ context.Context, timer wakebell.Timer[int]) error { part.Store(&timer.Meta); return nil }),
+			wakebell.Handle(done, func(ctx context.Context, timer wakebell.Timer[int]) error {
+				for end, err := range timer.Parts(ctx) {
+					if err != nil {
+						return err
+					}
+					ends <- end.End
+				}
+				return nil
+			}),
+		}}))
+		rdb.AddHook(looks(func() {
+			<-time.After(time.Millisecond) // otherwise the lease ends as before
+			if m := part.Load(); m != nil && m.Extend(t.Context()) == nil {
+				extended.Add(1)
+			}
+		}))
+		_, err := sys.Client().Schedule(t.Context(), wakebell.Batch(work.Draft(1, wakebell.ID("a"))).Then(done.Draft(2, wakebell.ID("b"), wakebell.In(time.Hour)))...)
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.EndDone, <-ends)
+		require.Positive(t, extended.Load())
+	})
+}
+
+// looks calls a function before each ZSCORE.
+type looks func()
+
+func (l looks) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l looks) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "zscore" {
+			l()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (l looks) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

@@ -155,10 +155,10 @@ func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
 	return p
 }
 
-// withJoins adds operations of joins to a quarter of the plans. They have a generator of their
+// withJoins adds operations of joins to an eighth of the plans. They have a generator of their
 // own, so that the plans of other seeds are as they were.
 func (p *Plan) withJoins() {
-	if p.Seed%4 != 1 {
+	if p.Seed%8 != 1 {
 		return
 	}
 	r := rand.New(rand.NewPCG(p.Seed, 3)) //nolint:gosec // a plan is to be repeated

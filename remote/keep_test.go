@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -200,4 +201,37 @@ func TestResultOfQueueIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, receive(t, errs), wakebell.ErrInvalid)
 	require.ErrorIs(t, receive(t, errs), wakebell.ErrInvalid)
+}
+
+// The names in leases are those that the other requests of a subscriber take: without the
+// prefix of the node.
+func TestSubscribersKeepAtNodeWithPrefix(t *testing.T) {
+	t.Parallel()
+	n := prefixed(t)
+	c, topic := dial(t, n), n.topic.Name()
+	type seen struct {
+		topic string
+		ends  []wakebelltype.End
+		err   error
+	}
+	joined := make(chan seen, 1)
+	subscribe(t, c, remote.Subscription{Topic: topic, Name: "s"}, func(ctx context.Context, l *messages.Lease) error {
+		if l.GetId() == "part" {
+			return errors.Join(c.Checkpoint(ctx, l, "again"), c.Progress(ctx, l, 1, ""), c.Result(ctx, l, 42))
+		}
+		s := seen{topic: l.GetTopic()}
+		for part, err := range c.PartsOf(ctx, l) {
+			s.ends, s.err = append(s.ends, part.End), errors.Join(s.err, err)
+		}
+		joined <- s
+		return nil
+	})
+	_, err := c.Schedule(t.Context(), wakebell.Batch(n.topic.Draft("x", wakebell.ID("part"))).Then(n.topic.Draft("y", wakebell.ID("join"), wakebell.In(time.Hour)))...)
+	require.NoError(t, err)
+	require.Equal(t, seen{topic, []wakebelltype.End{wakebelltype.EndDone}, nil}, receive(t, joined))
+	report, err := c.Report(t.Context(), topic, "part")
+	require.NoError(t, err)
+	value, err := wakebell.ReadResult[int](t.Context(), c, topic, "part", report.Result)
+	require.NoError(t, err)
+	require.Equal(t, 42, value)
 }

@@ -35,6 +35,7 @@ func (h *hub) arrived() {
 }
 
 func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
+	m.Topic = h.topic // as requests name it: without the prefix of the System
 	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
 	if len(h.waiting) > 0 {

@@ -34,7 +34,7 @@ func (r *reader) join(headers wakebell.Headers) *join {
 	_, has := headers.Get(wakebelltype.JoinHeader)
 	c, ok := r.Client.(joiner)
 	if has && !ok {
-		r.unread = append(r.unread, "its join: a client of a node reads none")
+		r.unread = append(r.unread, "its join: this client reads no joins")
 	}
 	if !has || !ok {
 		return nil
@@ -56,11 +56,9 @@ func (r *reader) join(headers wakebell.Headers) *join {
 		if p.End != "" {
 			continue
 		}
-		state := "not stored" // the audit finds out how it has ended
-		if info, _, err := r.Get(r.ctx, p.Topic, p.ID); info.ID != "" {
+		state := "not stored"                                         // the audit finds out how it has ended
+		if info, _, _ := r.Get(r.ctx, p.Topic, p.ID); info.ID != "" { // also with a body that is too large
 			state = string(info.State)
-		} else if err == nil {
-			state = string(wakebell.StatePending)
 		}
 		j.first = append(j.first, fmt.Sprintf("%s of %s (%s)", text.Clip(p.ID, 100), p.Topic, state))
 	}

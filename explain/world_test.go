@@ -208,7 +208,7 @@ func TestJoinIsExplained(t *testing.T) {
 		require.Contains(t, told("orders", "a").Summary, "a join waits for it: r of reports")
 		others, err := explain.Timer(ctx, struct{ explain.Client }{c}, "reports", "r")
 		require.NoError(t, err)
-		require.Equal(t, []string{"its join: a client of a node reads none"}, others.Unread)
+		require.Equal(t, []string{"its join: this client reads no joins"}, others.Unread)
 		require.NoError(t, c.CloseJoin(ctx, "reports", "r"))
 		<-time.After(2 * time.Minute)
 		e := told("reports", "r")

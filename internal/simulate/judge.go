@@ -24,7 +24,6 @@ type version struct {
 	charges map[string]time.Time // when all tokens are back of the buckets that its claim took one from
 
 	failures failures
-	passed   map[string]int // how many timers of other keys have started while it might have
 
 	token exchange.Token // of its lease
 	until time.Time      // when the lease expires
@@ -271,7 +270,6 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	j.counts(v, l)
 	j.limits(v)
 	j.inOrder(v)
-	j.share(v)
 	j.soon(v)
 	j.starts.claimed(v)
 	v.claimed = true

@@ -124,32 +124,3 @@ func (j *judge) inOrder(v *version) {
 		}
 	}
 }
-
-// weighted is the key whose turns have three times as many timers, in plans with FairKeys.
-const weighted, weight = "k1", 3
-
-// share checks that keys take turns: while a timer that is the only one of its key may run, each
-// other key starts no more than the rest of the turn that it has begun, and one more.
-func (j *judge) share(v *version) {
-	flow := j.sim.plan.Settings.Flow
-	if !j.fixed || !j.plain || flow.FairKeys == 0 || flow.PerKey == 0 || flow.KeyRateLimit > 0 || v.key == "" || v.claimed {
-		return
-	}
-	turn := flow.FairKeys
-	if v.key == weighted {
-		turn *= weight
-	}
-	for key, of := range j.ofKey {
-		for _, waits := range of {
-			if len(of) > 1 || key == v.key || waits.claimed || waits.due.After(time.Now().Add(-grain)) {
-				continue
-			}
-			if waits.passed == nil {
-				waits.passed = map[string]int{}
-			}
-			if waits.passed[v.key]++; waits.passed[v.key] > 2*turn {
-				j.sim.broken("share", "%s, the only one of %s, waits for %v, and %d timers of %s have started", waits.id, key, time.Since(waits.due), waits.passed[v.key], v.key)
-			}
-		}
-	}
-}

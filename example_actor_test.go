@@ -308,7 +308,7 @@ func ExampleAfterOpen() {
 		bill(c, "inv-42")
 		var joins wakebell.Joiner = c // or a remote.Client
 		check(joins.AddParts(ctx, "mailings", "m-1", wakebelltype.Part{Topic: "invoices", ID: "inv-42"}))
-		check(joins.CloseJoin(ctx, "mailings", "m-1"))
+		check(c.CloseJoin(ctx, "mailings", "m-1"))
 		for part, err := range c.Parts(ctx, "mailings", "m-1", wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(part.Topic, part.ID, part.End == "")

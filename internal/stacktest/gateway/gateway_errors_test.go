@@ -237,6 +237,7 @@ func TestAnswersBecomeErrors(t *testing.T) {
 			"CODE_FENCE_UNKNOWN":   gate.ErrFenceUnknown,
 			"CODE_GATE_EXHAUSTED":  gate.ErrExhausted,
 
+			"CODE_LEASE_LOST":     wakebell.ErrLeaseLost,
 			"CODE_DENIED":         wakebell.ErrDenied,
 			"CODE_TOO_LARGE":      wakebell.ErrTooLarge,
 			"CODE_CHANNEL_DENIED": wakebell.ErrChannelDenied,

@@ -13,7 +13,7 @@ import (
 
 var (
 	simulateSeed = flag.Uint64("simulate.seed", 1, "the seed of the first plan")
-	simulateRuns = flag.Int("simulate.runs", 5, "how many plans at least")
+	simulateRuns = flag.Int("simulate.runs", plans, "how many plans at least")
 	simulateFor  = flag.Duration("simulate.for", 0, "for how long more plans are drawn")
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
 	simulateRare = flag.Int("simulate.rare", 1, "of so many seeds, the one is run whose plan has the rarest pairs of operations")
@@ -27,6 +27,7 @@ func TestSimulate(t *testing.T) {
 	t.Parallel()
 	longer, cancel := context.WithTimeout(t.Context(), *simulateFor) // over at once in the suite
 	defer cancel()
+	t.Logf("plans from seed %d on", *simulateSeed)
 	var all Result
 	met, began := pairs.Counts{}, time.Now()
 	for n := 0; n < *simulateRuns || longer.Err() == nil; n++ {
@@ -107,7 +108,7 @@ func report(t *testing.T, plan *Plan, r Result) {
 // TestSameSeedSameTrace runs plans twice: the same things happen, to the byte.
 func TestSameSeedSameTrace(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(2) {
+	for seed := range uint64(min(plans, 2)) {
 		plan := Draw(seed+1, *simulateOps)
 		first, again := runOne(t, plan), runOne(t, plan)
 		if first.Hash != again.Hash {

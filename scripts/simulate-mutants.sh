@@ -32,7 +32,7 @@ for name in "$@"; do
   rm -rf "$tree"
   if (cd "$work" && timeout 5m ./test -test.run '^TestSimulate$' -test.timeout 0 -test.v -simulate.noshrink \
     -simulate.seed "$seed" -simulate.runs 1 -simulate.for "$span") >"$work/out" 2>&1; then
-    ops=$(sed -n 's/.* \([0-9]*\) operations, .*/\1/p' "$work/out")
+    ops=$(sed -n 's/.* \([0-9]*\) operations, .*/\1/p' "$work/out" | tail -n 1)
     echo "| $name | $what | none of $((ops / 150)) | $span | |" # a plan has 150
     continue
   fi

@@ -43,6 +43,7 @@ type judge struct {
 	answered map[string]uint64              // the last sequence of each stream
 	marks    map[string]mark                // of ids that were scheduled with Once
 	starts   *starts
+	passed   map[string]map[string]int // of a key that waits: how many timers of other keys have started since its last one
 
 	fixed   bool          // neither limits nor shards have changed
 	tuned   bool          // limits have changed
@@ -57,7 +58,7 @@ type judge struct {
 func newJudge(s *sim) *judge {
 	j := &judge{
 		sim: s, current: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
-		marks: map[string]mark{}, fixed: true, plain: true, flow: s.plan.Settings.Flow,
+		marks: map[string]mark{}, passed: map[string]map[string]int{}, fixed: true, plain: true, flow: s.plan.Settings.Flow,
 	}
 	j.starts = newStarts(s, s.plan.Settings.Flow, func() bool { return j.fixed })
 	return j
@@ -96,6 +97,7 @@ func (j *judge) remove(id string) {
 	}
 	delete(j.current, id)
 	delete(j.running, v)
+	delete(j.passed, v.key)
 	if delete(j.ofKey[v.key], id); len(j.ofKey[v.key]) == 0 {
 		delete(j.ofKey, v.key)
 	}
@@ -106,6 +108,7 @@ func (j *judge) removeAll() {
 	clear(j.current)
 	clear(j.ofKey)
 	clear(j.running)
+	clear(j.passed)
 }
 
 // replaced notes a timer that is written without a policy.
@@ -270,6 +273,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	j.counts(v, l)
 	j.limits(v)
 	j.inOrder(v)
+	j.share(v)
 	j.soon(v)
 	j.starts.claimed(v)
 	v.claimed = true

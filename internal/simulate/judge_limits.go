@@ -124,3 +124,53 @@ func (j *judge) inOrder(v *version) {
 		}
 	}
 }
+
+// weighted is the key whose turns have three times as many timers, in plans with FairKeys.
+const weighted, weight = "k1", 3
+
+// sorted is how long a timer has been due at least that has a place among the turns of keys.
+const sorted = 3 * time.Second
+
+// share checks that keys take turns: while a key waits, each other one starts no more than the
+// rest of the turn that it has begun, and one more.
+func (j *judge) share(v *version) {
+	flow := j.sim.plan.Settings.Flow
+	if !j.fixed || !j.plain || flow.FairKeys == 0 || flow.PerKey == 0 || flow.KeyRateLimit > 0 || v.key == "" {
+		return
+	}
+	turn := flow.FairKeys
+	if v.key == weighted {
+		turn *= weight
+	}
+	delete(j.passed, v.key)
+	if v.claimed { // it was given back, or has failed, and has its place from then
+		return
+	}
+	for key := range j.ofKey {
+		if key == v.key || !j.waits(key) {
+			continue
+		}
+		if j.passed[key] == nil {
+			j.passed[key] = map[string]int{}
+		}
+		if j.passed[key][v.key]++; j.passed[key][v.key] > 2*turn {
+			j.sim.broken("share", "%s waits, and %d timers of %s have started since its last one", key, j.passed[key][v.key], v.key)
+		}
+	}
+}
+
+// waits reports whether a key has a timer that may run and is sorted, and forgets how many have
+// passed it otherwise.
+func (j *judge) waits(key string) (does bool) {
+	for _, v := range j.ofKey[key] {
+		if v.leased() {
+			does = false
+			break
+		}
+		does = does || v.due.Before(time.Now().Add(-sorted))
+	}
+	if !does {
+		delete(j.passed, key)
+	}
+	return does
+}

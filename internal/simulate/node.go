@@ -216,9 +216,6 @@ type poller struct {
 	handling    []*leasing.Lease
 }
 
-// weighted is the key whose turns have three times as many timers, in plans with FairKeys.
-const weighted, weight = "k1", 3
-
 func newPoller(n *node, store *shards.Store, name string, shards int, part sharding.Part, set func(*poller)) *poller {
 	of := store.Timers().Source(name, timers.SourceOptions{KeyWeights: fmt.Sprint(weighted, "=", weight)})
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}

@@ -78,13 +78,17 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	}
 	shape.adjust(p)
 	p.Keeping = keepingOf(seed)
-	if s.Flow.ByKey() && seed%8 == 5 { // the other seeds are those of the table of mutants
-		s.Flow.FairKeys = 1 + int(seed/8%2)
+	if fair(seed) {
+		p.takeTurns()
 	}
 	var enabled, calm []*kind
 	one := []int{2, 4}[r.IntN(2)] // in so many kinds is drawn
 	for i := range kinds {
-		if k := &kinds[i]; k.drawn == inMany && shape == Many || k.drawn < inMany && (k.drawn == always || r.IntN(one) == 0) {
+		k := &kinds[i]
+		if fair(seed) && shape == Many && slices.Contains(unshared, k.name) {
+			continue
+		}
+		if k.drawn == inMany && shape == Many || k.drawn < inMany && (k.drawn == always || r.IntN(one) == 0) {
 			some := slices.Repeat([]*kind{k}, k.weight)
 			enabled = append(enabled, some...)
 			if k.drawn != faulty {

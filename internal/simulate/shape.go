@@ -28,8 +28,29 @@ func (h Shape) String() string { return [...]string{"dense", "days", "many"}[h] 
 // shapeOf draws the shape of a seed. It has a generator of its own, so that the rest of a plan
 // does not depend on the weights.
 func shapeOf(seed uint64) Shape {
+	if fair(seed) && seed/8%2 == 1 {
+		return Many
+	}
 	r := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a plan is to be repeated
 	return []Shape{Dense, Dense, Dense, Days, Days, Many, Many, Many}[r.IntN(8)]
+}
+
+// fair reports whether keys take turns in the plan of a seed, if it has limits by key. The other
+// seeds are those of the table of mutants.
+func fair(seed uint64) bool { return seed%8 == 5 }
+
+// unshared are the operations after which the judge of shares has nothing to say.
+var unshared = []string{"retune", "reshard", "deploy"}
+
+// takeTurns has the keys of a plan take turns. In one of Many they compete for a few handlers.
+func (p *Plan) takeTurns() {
+	s := &p.Settings
+	if p.Shape == Many {
+		s.Flow, s.MaxConcurrent = exchange.Flow{PerKey: 5}, 1+int(p.Seed/32%4)
+	}
+	if s.Flow.ByKey() {
+		s.Flow.FairKeys = 1 + int(p.Seed/16%2)
+	}
 }
 
 const (

@@ -38,7 +38,11 @@ help: ## list the targets
 demo: ## show timers at work; needs no Redis
 	@$(GO) run ./cmd/wakebell/demo
 
+# All is compiled before: several tests build programs, or read what the compiler knows, and
+# would compile the same packages at the same time.
 test: setup ## run all tests under the race detector; installs redis-server and what the clients need
+	$(GO) build ./...
+	$(GO) build -race ./...
 	$(GO) test -race -timeout 20m -p $(PACKAGES) ./...
 
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)

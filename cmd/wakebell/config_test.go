@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/tuning"
 )
 
@@ -25,7 +26,7 @@ func (b *bundle) write(path, text string) {
 
 func TestNodeWithConfigurationFile(t *testing.T) {
 	t.Parallel()
-	path := binary(t)
+	path := redistest.Program(t)
 
 	t.Run("reloads it on SIGHUP", func(t *testing.T) {
 		b := setup(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/webhook"
 )
 
@@ -138,7 +139,7 @@ func TestPostFlagsAreChecked(t *testing.T) {
 // A changed URL takes effect on SIGHUP; neither the log nor config print shows it.
 func TestPostInConfigurationFile(t *testing.T) {
 	b := setup(t)
-	path := binary(t)
+	path := redistest.Program(t)
 	h := newHooks(t)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)

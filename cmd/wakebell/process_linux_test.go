@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 func TestCommandsEndWithNodeThatIsKilled(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
-	cmd, node := b.process(binary(t), nil, "node", "-t", "TOPIC", "--exec", `echo "group $$" >&2; exec sleep 1000`)
+	cmd, node := b.process(redistest.Program(t), nil, "node", "-t", "TOPIC", "--exec", `echo "group $$" >&2; exec sleep 1000`)
 	sleeper := node.group()
 	t.Cleanup(func() { _ = syscall.Kill(-sleeper, syscall.SIGKILL) })
 	require.NoError(t, cmd.Process.Kill())
@@ -28,7 +30,7 @@ func TestCommandsEndWithNodeThatIsKilled(t *testing.T) {
 func TestFirstProcessOfContainerLeavesNoZombies(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
-	cmd := exec.CommandContext(t.Context(), binary(t), b.args([]string{"node", "-t", "TOPIC", "--exec", "sleep 0.01 & exit 0"})...)
+	cmd := exec.CommandContext(t.Context(), redistest.Program(t), b.args([]string{"node", "-t", "TOPIC", "--exec", "sleep 0.01 & exit 0"})...)
 	stderr := &buffer{}
 	cmd.Stderr = stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 // openTerminal returns the two ends of a new terminal.
@@ -45,9 +45,7 @@ func (b *bundle) onTerminal(path string, args ...string) (person *os.File, r *ru
 // Ctrl-C.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "wakebell")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	path := redistest.Program(t)
 	commands := [][]string{
 		{"cancel", "-t", "TOPIC", "--all"},
 		{"dead", "redrive", "-t", "TOPIC", "--all"},

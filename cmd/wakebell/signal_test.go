@@ -18,15 +18,6 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// binary builds the program once, for tests that need a process.
-func binary(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "wakebell")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return path
-}
-
 // process starts the program as a process. cmd sends it signals.
 func (b *bundle) process(path string, stdout *os.File, args ...string) (*exec.Cmd, *running) {
 	b.t.Helper()
@@ -47,7 +38,7 @@ func (b *bundle) process(path string, stdout *os.File, args ...string) (*exec.Cm
 
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	path := binary(t)
+	path := redistest.Program(t)
 
 	t.Run("the first signal drains", func(t *testing.T) {
 		b := setup(t)

@@ -23,12 +23,13 @@ const module = "github.com/wakebell/wakebell"
 type program struct {
 	fset     *token.FileSet
 	imports  types.Importer
-	compiled map[string]string // import path → file
+	compiled map[string]string   // import path → file
+	files    map[string][]string // import path → names of its files in Go
 }
 
 func load(t *testing.T) program {
 	t.Helper()
-	const form = "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"
+	const form = `{{if .Export}}{{.ImportPath}}={{.Export}}={{join .GoFiles " "}}{{end}}`
 	args := []string{"list", "-export", "-deps", "-f", form, module + "/..."}
 	if raced { // the packages that this run of the tests has compiled, and not all of them again
 		args = slices.Insert(args, 1, "-race")
@@ -37,10 +38,11 @@ func load(t *testing.T) program {
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	require.NoError(t, err)
-	p := program{fset: token.NewFileSet(), compiled: map[string]string{}}
+	p := program{fset: token.NewFileSet(), compiled: map[string]string{}, files: map[string][]string{}}
 	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
-		p.compiled[path] = file
+		path, rest, _ := strings.Cut(strings.TrimSpace(line), "=")
+		file, names, _ := strings.Cut(rest, "=")
+		p.compiled[path], p.files[path] = file, strings.Fields(names)
 	}
 	p.imports = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.compiled[path]) })
 	return p
@@ -50,15 +52,13 @@ func load(t *testing.T) program {
 func (p program) check(t *testing.T, path string) (files []*ast.File, info *types.Info) {
 	t.Helper()
 	dir := filepath.Join("..", "..", filepath.FromSlash(strings.TrimPrefix(path, module)))
-	found, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .GoFiles "\n"}}`, path).Output()
-	require.NoError(t, err)
-	for _, name := range strings.Fields(string(found)) {
+	for _, name := range p.files[path] {
 		file, err := parser.ParseFile(p.fset, filepath.Join(dir, name), nil, 0)
 		require.NoError(t, err)
 		files = append(files, file)
 	}
 	info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-	_, err = (&types.Config{Importer: p.imports}).Check(path, p.fset, files, info)
+	_, err := (&types.Config{Importer: p.imports}).Check(path, p.fset, files, info)
 	require.NoError(t, err)
 	return files, info
 }

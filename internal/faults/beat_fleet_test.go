@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -32,19 +31,10 @@ type beatProcess struct {
 	ended chan struct{} // closed when it has ended and all its output is in the account
 }
 
-// wakebell builds the program, and returns its path.
-func (w *world) wakebell() string {
-	w.Helper()
-	program := filepath.Join(w.TempDir(), "wakebell")
-	out, err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../../cmd/wakebell").CombinedOutput()
-	require.NoError(w, err, string(out))
-	return program
-}
-
 // newBeatFleet returns a fleet without processes.
 func newBeatFleet(w *world, account *runAccount) *beatFleet {
 	w.Helper()
-	return &beatFleet{w: w, account: account, addr: w.server.Addr, program: w.wakebell()}
+	return &beatFleet{w: w, account: account, addr: w.server.Addr, program: redistest.Program(w)}
 }
 
 // launch starts a beat. The end of the test kills it.

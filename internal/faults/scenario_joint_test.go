@@ -44,7 +44,7 @@ type jointRound struct {
 // suspended, and so are the commands that move timers.
 func joint(w *world) {
 	w.divided = true
-	j := &jointRound{world: w, set: redistest.Sentinel(w.T), program: w.wakebell()}
+	j := &jointRound{world: w, set: redistest.Sentinel(w.T), program: redistest.Program(w)}
 	j.sentinels = j.set.Quorum(w.T)
 	other := redistest.Start(w.T)
 	j.other, j.target = other.Addr, other.Client(w.T, patient)

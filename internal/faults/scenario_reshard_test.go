@@ -91,7 +91,7 @@ type mover struct {
 func (w *world) mover(shards int) *mover {
 	w.Helper()
 	p := faultproxy.Start(w.T, w.server.Addr)
-	m := &mover{world: w, program: w.wakebell(), addr: p.Addr, shards: shards}
+	m := &mover{world: w, program: redistest.Program(w), addr: p.Addr, shards: shards}
 	p.SetRule(m.rule)
 	return m
 }

@@ -59,6 +59,9 @@ func run(m *testing.M, opts []goleak.Option) int {
 			fmt.Fprintf(os.Stderr, "redistest: %v\n", err)
 		}
 	}
+	if err := os.RemoveAll(programDir); err != nil {
+		fmt.Fprintf(os.Stderr, "redistest: remove the program: %v\n", err)
+	}
 	if code != 0 || fuzzing() {
 		return code
 	}

@@ -108,6 +108,10 @@ type NodeState struct {
 	Concurrency int  `json:"concurrency"` // handlers that may run at once, if that is adaptive; otherwise 0. Shards share them
 	Prefetch    bool `json:"prefetch"`    // the node claims more than it has free handlers
 
+	// ExpireAfter is the time after its instant within which a timer must begin, unless it has a
+	// limit of its own; see the option Expiry. 0: none, or the node is of an earlier version.
+	ExpireAfter time.Duration `json:"expire_after_ns"`
+
 	// Longest are the handlers that have run for at least 10 s, the longest first, at most 10.
 	Longest []LongRun `json:"longest,omitempty"`
 

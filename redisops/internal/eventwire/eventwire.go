@@ -32,8 +32,8 @@ type wireEvent struct {
 	State *wireState `json:"state,omitempty"`
 }
 
-// wireState is a NodeState as it is published; the instant in µs, and the options in
-// counts or nanoseconds by their names.
+// wireState is a NodeState as it is published; the instant and durations in µs, and the options
+// in counts or nanoseconds by their names.
 type wireState struct {
 	Version     string           `json:"version,omitempty"`
 	Started     int64            `json:"started,omitempty"`
@@ -45,6 +45,7 @@ type wireState struct {
 	Prefetch    bool             `json:"prefetch,omitempty"`
 	Restarts    int64            `json:"restarts,omitempty"`
 	Outages     int64            `json:"outages,omitempty"`
+	ExpireAfter int64            `json:"expire_after,omitempty"`
 	Options     map[string]int64 `json:"options,omitempty"`
 }
 
@@ -54,7 +55,8 @@ func newWireState(n *wakebelltype.NodeState) *wireState {
 	}
 	w := &wireState{
 		Version: n.Version, Started: n.Started.UnixMicro(), Role: n.Role, Breaker: n.Breaker, Paused: n.Paused, Running: n.Running,
-		Concurrency: n.Concurrency, Prefetch: n.Prefetch, Restarts: n.Restarts, Outages: n.Outages, Options: map[string]int64{},
+		Concurrency: n.Concurrency, Prefetch: n.Prefetch, Restarts: n.Restarts, Outages: n.Outages, ExpireAfter: n.ExpireAfter.Microseconds(),
+		Options: map[string]int64{},
 	}
 	for _, t := range tuning.All {
 		if v := t.Get(&n.Options); v != 0 {
@@ -71,6 +73,7 @@ func (w *wireState) read() *wakebelltype.NodeState {
 	n := &wakebelltype.NodeState{
 		Version: w.Version, Started: scripts.Instant(float64(w.Started) / 1e6), Role: w.Role, Breaker: w.Breaker, Paused: w.Paused, Running: w.Running,
 		Concurrency: w.Concurrency, Prefetch: w.Prefetch, Restarts: w.Restarts, Outages: w.Outages,
+		ExpireAfter: scripts.Micros(w.ExpireAfter),
 	}
 	for _, t := range tuning.All {
 		t.Set(&n.Options, w.Options[t.Name])

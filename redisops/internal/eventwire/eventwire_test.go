@@ -18,7 +18,7 @@ func TestEventsAreReadAsTheyWereWritten(t *testing.T) {
 		{Kind: wakebelltype.EventRetried, Topic: "t", Node: "n", At: at, ID: "a", Attempt: 2, Took: time.Second, RetryIn: time.Minute, Text: "no"},
 		{Kind: wakebelltype.EventNode, Topic: "t", Node: "n", State: &wakebelltype.NodeState{
 			Version: "v1.2.3", Started: at, Role: "fallback", Breaker: "open", Paused: true, Running: 3, Concurrency: 4, Prefetch: true,
-			Restarts: 5, Outages: 6, Options: tuning.Defaults(),
+			Restarts: 5, Outages: 6, ExpireAfter: time.Minute, Options: tuning.Defaults(),
 		}},
 	}
 	text, err := Encode(events)

@@ -10,6 +10,10 @@ type EventKind string
 const (
 	// EventDelivered means that a handler received the timer. It has Lateness.
 	EventDelivered EventKind = "delivered"
+	// EventJoined means that the first attempt of a timer with a join begins. It has what ended
+	// the wait in Text: the ends of all parts, or the time-out. Nodes of earlier versions send
+	// none.
+	EventJoined EventKind = "joined"
 	// EventAcked means that the timer was handled. It has Took.
 	EventAcked EventKind = "acked"
 	// EventRetried means that the timer failed and will be retried. It has Took,

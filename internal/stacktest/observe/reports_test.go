@@ -58,6 +58,7 @@ func TestNodesReportForOperators(t *testing.T) {
 		require.Equal(t, "mail 9", of["group"][0].State.Group+" "+string('0'+rune(of["group"][0].State.Weight)))
 		require.Equal(t, 2, of["limits"][0].State.Options.PerKey)
 		require.Equal(t, 5, of["limits"][0].State.Options.KeyRateLimit)
+		require.Len(t, of["expiry"], 1)
 		require.Equal(t, time.Hour, of["expiry"][0].State.ExpireAfter)
 
 		_, err := w.Client().Schedule(t.Context(), topics["limits"].Draft(1, wakebell.Key("k")), topics["limits"].Draft(2, wakebell.Key("k")))

@@ -201,6 +201,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 			Window:             h.set.window,
 			OverrideInterval:   s.hooks.Idle,
 			ReportInterval:     s.hooks.Idle,
+			ExpireAfter:        h.set.expiry.After,
 			Group:              s.groups.named(h.set.group), Weight: h.set.weight,
 		},
 		History:   h.set.history,

@@ -65,8 +65,8 @@ func TestNodesAreShownWhileTheyAnswer(t *testing.T) {
 		require.Zero(t, f.nodes([]string{"b"})[0].Silent)
 		require.True(t, other.add(wakebelltype.Event{Kind: wakebelltype.EventLeft, Node: "new"}))
 		require.Empty(t, f.nodes([]string{"b"}), "it has ended in good order")
-		require.Equal(t, "max-concurrent 3, lease-ttl 30s, group mail, weight 9", heardTopic{State: wakebelltype.NodeState{
-			Options: wakebelltype.Settings{MaxConcurrent: 3, LeaseTTL: 30 * time.Second, RatePer: time.Second}, Group: "mail", Weight: 9,
+		require.Equal(t, "max-concurrent 3, lease-ttl 30s, group mail, weight 9, expire-after 1m30s", heardTopic{State: wakebelltype.NodeState{
+			Options: wakebelltype.Settings{MaxConcurrent: 3, LeaseTTL: 30 * time.Second, RatePer: time.Second}, Group: "mail", Weight: 9, ExpireAfter: 90 * time.Second,
 		}}.Limits())
 	})
 }

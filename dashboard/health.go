@@ -106,6 +106,9 @@ func (t heardTopic) Limits() string {
 	if s := t.State; s.Group != "" {
 		texts = append(texts, fmt.Sprintf("group %s, weight %d", s.Group, s.Weight))
 	}
+	if after := t.State.ExpireAfter; after > 0 {
+		texts = append(texts, "expire-after "+after.String())
+	}
 	return strings.Join(texts, ", ")
 }
 

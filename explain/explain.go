@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -132,7 +133,7 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 	}
 	var e Explanation
 	if stored {
-		f.timer, f.expiry = info, content.Headers.Map()[wakebelltype.ExpiryHeader]
+		f.timer, f.expiry = info, limitOf(content.Headers, f.overview.Reports)
 		f.moving, f.joined, f.waiters = r.moving(), r.join(content.Headers), r.waiters(content.Headers)
 		if info.State == wakebell.StateParked || info.IsDue(f.now) {
 			f.first, f.running = r.list(wakebell.Filter{}), r.list(wakebell.Filter{Running: true})
@@ -144,6 +145,18 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 	}
 	e.Past, e.Unread = f.past(), r.unread
 	return e, ctx.Err()
+}
+
+// limitOf returns the time after its instant within which a timer with these headers must
+// begin, or else the least that nodes have reported of its topic.
+func limitOf(headers wakebell.Headers, reports []wakebelltype.NodeReport) time.Duration {
+	var of expiry.Topic
+	for _, r := range reports {
+		if after := r.State.ExpireAfter; after > 0 && (of.After == 0 || after < of.After) {
+			of.After = after
+		}
+	}
+	return of.Limit(headers)
 }
 
 // reader reads what explains a timer, and notes what it cannot read.

@@ -20,7 +20,7 @@ type facts struct {
 	topic, id string
 
 	timer    wakebell.Info // zero: it is not stored
-	expiry   string        // its own limit; empty: none
+	expiry   time.Duration // within which it must begin; 0: none is known
 	overview wakebelltype.Overview
 	moving   bool
 	attempts []wakebelltype.Attempt
@@ -47,7 +47,7 @@ func (f facts) present() Explanation {
 		e.Summary = "it waits: " + e.Waits[0].Text
 	}
 	e.Summary += f.joinText(e.Waits)
-	if f.expiry != "" && f.timer.Attempts == 0 && f.timer.LastError == "" {
+	if f.expiry > 0 && f.timer.Attempts == 0 && f.timer.LastError == "" {
 		e.Summary += fmt.Sprintf("; it expires if it does not begin within %s of %s", f.expiry, f.timer.Activation.UTC().Format(time.RFC3339))
 	}
 	e.Commands = append(e.Commands, f.command("run-now", f.id))

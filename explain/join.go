@@ -103,12 +103,8 @@ func (f facts) ofJoin() []Wait {
 // timer.
 func (f facts) joinText(waits []Wait) (said string) {
 	isDue := !slices.ContainsFunc(waits, func(w Wait) bool { return w.Cause == CauseJoin })
-	switch j := f.joined; {
-	case j == nil || !isDue:
-	case j.Complete():
-		said = fmt.Sprintf("; all %d parts of its join have ended", j.Parts)
-	default:
-		said = fmt.Sprintf("; the time-out of its join came first: %d of %d parts have not ended", j.Parts-j.Ended(), j.Parts)
+	if f.joined != nil && isDue {
+		said = "; " + joinref.EndOfWait(f.joined.Join)
 	}
 	if len(f.waiters) > 0 {
 		said += "; a join waits for it: " + strings.Join(f.waiters, ", ")

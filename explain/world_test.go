@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/explain"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var orders = wakebell.NewTopic[string]("orders")
@@ -110,6 +111,40 @@ func TestTimerIsExplained(t *testing.T) {
 		past := told("unlucky").Past
 		require.Contains(t, past[len(past)-2].Text, "made it a dead letter")
 		require.Equal(t, "became a dead letter", past[len(past)-1].Text)
+	})
+}
+
+// TestExpiryIsExplained has a topic with an Expiry on two nodes, and timers with a limit of their
+// own.
+func TestExpiryIsExplained(t *testing.T) {
+	t.Parallel()
+	node := func(after time.Duration) wakebell.Config {
+		return wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(orders, func(context.Context, wakebell.Timer[string]) error { return wakebell.Snooze(time.Hour) },
+				wakebell.Shards(2), wakebell.Expiry(wakebelltype.Expiry{After: after})),
+		}}
+	}
+	wakebelltest.Run(t, node(time.Hour), func(t *testing.T, w *wakebelltest.World) {
+		w.Start(node(90 * time.Second))
+		at := time.Now().Add(2 * time.Hour)
+		schedule := func(id string, options ...wakebell.ScheduleOption) {
+			t.Helper()
+			_, err := orders.Schedule(t.Context(), w.Client(), "", append(options, wakebell.ID(id))...)
+			require.NoError(t, err)
+		}
+		schedule("plain", wakebell.At(at))
+		schedule("own", wakebell.At(at), wakebell.ExpireAfter(10*time.Minute))
+		schedule("invalid", wakebell.At(at), wakebell.Header(wakebelltype.ExpiryHeader, "never"))
+		schedule("began")
+		<-time.After(10 * time.Second)
+		for id, limit := range map[string]string{"plain": "1m30s", "own": "10m0s", "invalid": "1m30s"} {
+			e, err := explain.Timer(t.Context(), w.Client(), "orders", id)
+			require.NoError(t, err)
+			require.Contains(t, e.Summary, "; it expires if it does not begin within "+limit+" of "+at.UTC().Format(time.RFC3339))
+		}
+		e, err := explain.Timer(t.Context(), w.Client(), "orders", "began")
+		require.NoError(t, err)
+		require.NotContains(t, e.Summary, "expires")
 	})
 }
 

@@ -357,7 +357,8 @@ type TopicOverview struct {
 	// The nodes among which the topic is divided, the primary first; none: it is not.
 	Division []string `protobuf:"bytes,7,rep,name=division,proto3" json:"division,omitempty"`
 	// What nodes have reported, sorted by node; see NodeState. Only nodes with a circuit
-	// breaker, adaptive concurrency, a group or limits over all nodes report.
+	// breaker, adaptive concurrency, a group, limits over all nodes, an expiry or a handler that
+	// runs for long report.
 	Reports []*NodeReport `protobuf:"bytes,8,rep,name=reports,proto3" json:"reports,omitempty"`
 	// What of the data of the topic was lost, in words; empty: nothing is known to be.
 	Damage string `protobuf:"bytes,9,opt,name=damage,proto3" json:"damage,omitempty"`
@@ -2471,7 +2472,10 @@ type NodeState struct {
 	Group  string `protobuf:"bytes,15,opt,name=group,proto3" json:"group,omitempty"`
 	Weight uint32 `protobuf:"varint,16,opt,name=weight,proto3" json:"weight,omitempty"`
 	// The handlers that have run for at least 10 s, the longest first.
-	Longest       []*LongRun `protobuf:"bytes,17,rep,name=longest,proto3" json:"longest,omitempty"`
+	Longest []*LongRun `protobuf:"bytes,17,rep,name=longest,proto3" json:"longest,omitempty"`
+	// The time after its instant within which a timer without a limit of its own must begin;
+	// absent: none.
+	ExpireAfter   *durationpb.Duration `protobuf:"bytes,18,opt,name=expire_after,json=expireAfter,proto3" json:"expire_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2621,6 +2625,13 @@ func (x *NodeState) GetWeight() uint32 {
 func (x *NodeState) GetLongest() []*LongRun {
 	if x != nil {
 		return x.Longest
+	}
+	return nil
+}
+
+func (x *NodeState) GetExpireAfter() *durationpb.Duration {
+	if x != nil {
+		return x.ExpireAfter
 	}
 	return nil
 }
@@ -7421,7 +7432,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	" \x01(\tR\x04text\x12\x14\n" +
 	"\x05entry\x18\v \x01(\tR\x05entry\x12\x16\n" +
 	"\x06missed\x18\f \x01(\rR\x06missed\x12,\n" +
-	"\x05state\x18\r \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"\xec\x04\n" +
+	"\x05state\x18\r \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"\xaa\x05\n" +
 	"\tNodeState\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x12\n" +
@@ -7440,7 +7451,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x0ebreaker_reason\x18\x0e \x01(\tR\rbreakerReason\x12\x14\n" +
 	"\x05group\x18\x0f \x01(\tR\x05group\x12\x16\n" +
 	"\x06weight\x18\x10 \x01(\rR\x06weight\x12.\n" +
-	"\alongest\x18\x11 \x03(\v2\x14.wakebell.v1.LongRunR\alongest\"e\n" +
+	"\alongest\x18\x11 \x03(\v2\x14.wakebell.v1.LongRunR\alongest\x12<\n" +
+	"\fexpire_after\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\vexpireAfter\"e\n" +
 	"\aLongRun\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x120\n" +
@@ -7966,86 +7978,87 @@ var file_messages_operations_proto_depIdxs = []int32{
 	117, // 40: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
 	117, // 41: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
 	41,  // 42: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
-	117, // 43: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
-	118, // 44: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	118, // 45: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	42,  // 46: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	47,  // 47: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	47,  // 48: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	117, // 49: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	117, // 50: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	119, // 51: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	42,  // 52: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	118, // 53: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 54: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	42,  // 55: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	120, // 56: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	120, // 57: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 58: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	117, // 59: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	117, // 60: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	120, // 61: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	59,  // 62: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	117, // 63: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	120, // 64: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 65: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 66: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 67: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	120, // 68: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 69: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	117, // 70: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	120, // 71: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 72: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 73: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	120, // 74: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 75: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	77,  // 76: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	77,  // 77: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	117, // 78: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	79,  // 79: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	117, // 80: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	79,  // 81: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	114, // 82: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	116, // 83: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	117, // 84: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	78,  // 85: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	118, // 86: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	88,  // 87: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	88,  // 88: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	117, // 89: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 90: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	117, // 91: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	117, // 92: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 93: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	96,  // 94: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	117, // 95: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	98,  // 96: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	117, // 97: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	117, // 98: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	117, // 99: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
-	118, // 100: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
-	118, // 101: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	118, // 102: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	117, // 103: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	105, // 104: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	118, // 105: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	118, // 106: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	107, // 107: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	117, // 108: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	109, // 109: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	117, // 110: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	118, // 111: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	120, // 112: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 113: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	104, // 114: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	120, // 115: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	107, // 116: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	109, // 117: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	118, // [118:118] is the sub-list for method output_type
-	118, // [118:118] is the sub-list for method input_type
-	118, // [118:118] is the sub-list for extension type_name
-	118, // [118:118] is the sub-list for extension extendee
-	0,   // [0:118] is the sub-list for field type_name
+	118, // 43: wakebell.v1.NodeState.expire_after:type_name -> google.protobuf.Duration
+	117, // 44: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
+	118, // 45: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	118, // 46: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	42,  // 47: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	47,  // 48: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	47,  // 49: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	117, // 50: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	117, // 51: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	119, // 52: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	42,  // 53: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	118, // 54: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 55: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	42,  // 56: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	120, // 57: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	120, // 58: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	56,  // 59: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	117, // 60: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	117, // 61: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	120, // 62: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	59,  // 63: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	117, // 64: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	120, // 65: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 66: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 67: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 68: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	120, // 69: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 70: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	117, // 71: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	120, // 72: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 73: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 74: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	120, // 75: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 76: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	77,  // 77: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	77,  // 78: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	117, // 79: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	79,  // 80: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	117, // 81: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	79,  // 82: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	114, // 83: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	116, // 84: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	117, // 85: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	78,  // 86: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	118, // 87: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	88,  // 88: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	88,  // 89: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	117, // 90: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 91: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	117, // 92: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	117, // 93: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 94: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	96,  // 95: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	117, // 96: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	98,  // 97: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	117, // 98: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	117, // 99: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	117, // 100: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
+	118, // 101: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
+	118, // 102: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	118, // 103: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	117, // 104: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	105, // 105: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	118, // 106: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	118, // 107: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	107, // 108: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	117, // 109: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	109, // 110: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	117, // 111: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	118, // 112: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	120, // 113: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 114: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	104, // 115: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	120, // 116: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	107, // 117: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	109, // 118: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	119, // [119:119] is the sub-list for method output_type
+	119, // [119:119] is the sub-list for method input_type
+	119, // [119:119] is the sub-list for extension type_name
+	119, // [119:119] is the sub-list for extension extendee
+	0,   // [0:119] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }

@@ -129,7 +129,7 @@ func TestReportsOfNodesOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, remote.Config{})
 	name := redistest.Name(t)
-	report := `9e9 {"breaker":"open","breaker_reason":"no route","longest":[{"id":"x","attempt":2,"since":"2026-01-02T03:04:05.000006Z"}]}`
+	report := `9e9 {"breaker":"open","breaker_reason":"no route","expire_after_ns":90000000000,"longest":[{"id":"x","attempt":2,"since":"2026-01-02T03:04:05.000006Z"}]}`
 	require.NoError(t, redistest.Shared(t).HSet(t.Context(), "timers_reports:"+name, "web-1/4711/k3", report).Err())
 	here, err := n.Client().Overview(t.Context(), name)
 	require.NoError(t, err)
@@ -139,6 +139,7 @@ func TestReportsOfNodesOverNetwork(t *testing.T) {
 	elsewhere, err := dial(t, n).Overview(t.Context(), name)
 	require.NoError(t, err)
 	require.Equal(t, here[0].Reports, elsewhere[0].Reports)
+	require.Equal(t, 90*time.Second, elsewhere[0].Reports[0].State.ExpireAfter)
 }
 
 // TestHistoryAndThroughputOfQueueOverNetwork does the same for a queue.

@@ -10,6 +10,10 @@ type EventKind string
 const (
 	// EventDelivered means that a handler received the timer. It has Lateness.
 	EventDelivered EventKind = "delivered"
+	// EventJoined means that the first attempt of a timer with a join begins. It has what ended
+	// the wait in Text: the ends of all parts, or the time-out. Nodes of earlier versions send
+	// none.
+	EventJoined EventKind = "joined"
 	// EventAcked means that the timer was handled. It has Took.
 	EventAcked EventKind = "acked"
 	// EventRetried means that the timer failed and will be retried. It has Took,
@@ -107,6 +111,10 @@ type NodeState struct {
 	Running     int  `json:"running"`     // leases that the node holds
 	Concurrency int  `json:"concurrency"` // handlers that may run at once, if that is adaptive; otherwise 0. Shards share them
 	Prefetch    bool `json:"prefetch"`    // the node claims more than it has free handlers
+
+	// ExpireAfter is the time after its instant within which a timer must begin, unless it has a
+	// limit of its own; see the option Expiry. 0: none, or the node is of an earlier version.
+	ExpireAfter time.Duration `json:"expire_after_ns"`
 
 	// Longest are the handlers that have run for at least 10 s, the longest first, at most 10.
 	Longest []LongRun `json:"longest,omitempty"`

@@ -113,8 +113,8 @@ type Overview struct {
 	Division []string `json:"division"`
 
 	// Reports are the states of the nodes that have a circuit breaker, adaptive concurrency,
-	// a group, limits over all nodes or a handler that runs for long, sorted by node: up to
-	// 30 s old, handlers about 20 s, a state of the breaker about a second. Other nodes report
+	// a group, limits over all nodes, an Expiry or a handler that runs for long, sorted by node:
+	// up to 30 s old, handlers about 20 s, a state of the breaker about a second. Other nodes report
 	// nothing.
 	Reports []NodeReport `json:"reports"`
 

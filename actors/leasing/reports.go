@@ -31,11 +31,11 @@ type reported struct {
 }
 
 // mayReport reports whether the topic has something that operators want to know: a
-// circuit breaker, adaptive concurrency, a group, limits over all nodes, or handlers that run
-// for long.
+// circuit breaker, adaptive concurrency, a group, limits over all nodes, an expiry, or handlers
+// that run for long.
 func (c *Core) mayReport() bool {
 	return c.Reports && (c.breaker.Breaker != nil || c.concurrency.limiter != nil || c.Group != nil || c.Flow.On() || c.Flow.ByKey() ||
-		len(c.longRuns.known) > 0)
+		c.ExpireAfter > 0 || len(c.longRuns.known) > 0)
 }
 
 // report sends the report that is due, and none for each delivery: a change of the breaker

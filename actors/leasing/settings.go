@@ -47,6 +47,10 @@ type Policy struct {
 	Weight     int
 	ShardGroup *guard.Group
 
+	// ExpireAfter is the time after its instant within which a timer must begin, for operators:
+	// package expiry ends those that are later. 0: none.
+	ExpireAfter time.Duration
+
 	NoPeek     bool // switches the peeks off, see head.go
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }

@@ -2,8 +2,10 @@ package poller
 
 import (
 	"context"
+	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // heldNow is the message of a handler's goroutine that asks for the token of its lease. Its
@@ -103,4 +105,15 @@ func (d *Delivery) Keep(create func() any) any {
 	made := create()
 	d.lease.kept.CompareAndSwap(nil, &made)
 	return d.Kept()
+}
+
+// Watched reports whether an event of the topic would reach a client.
+func (d *Delivery) Watched() bool { return d.lease.queue.feed.Watched.Load() }
+
+// Emit adds an event of the timer for the clients that watch its topic, while its handler has
+// not returned: so it comes between those of the delivery and its settlement. Its instant is the
+// present.
+func (d *Delivery) Emit(e wakebelltype.Event) {
+	e.At, e.ID, e.Attempt = d.Claimed.Add(d.Waited(time.Now())), d.ID, d.Claims
+	d.lease.queue.feed.Add(e)
 }

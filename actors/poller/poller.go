@@ -204,7 +204,7 @@ func (p *poller) concerns(message any) bool {
 func (p *poller) start(c actor.Context, now time.Time) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	p.queue = newRunQueue(p.root, p.self, p.incarnation)
-	p.queue.attachment = p.Attachment
+	p.queue.attachment, p.queue.feed = p.Attachment, &p.Feed
 	if p.queue.forwards = p.Target != nil; p.Batch.Size > 0 {
 		p.queue.formBatches(p.Batch.Size)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/wakebell/wakebell/actors/observe"
 )
 
 // runQueue is shared by one incarnation of a poller and its handlers: leases go
@@ -20,6 +22,7 @@ type runQueue struct {
 	incarnation uint64
 	forwards    bool // leases are forwarded to a target
 	attachment  any  // Topic.Attachment
+	feed        *observe.Feed
 
 	// restarting counts handlers that crashed and are not restarted yet.
 	restarting atomic.Int64

@@ -138,7 +138,7 @@ func (c *Shared) Describe() wakebelltype.NodeState {
 	state, counts := c.State.Load(), c.Counters.Snapshot()
 	n := wakebelltype.NodeState{
 		Role: counts.Role, Paused: state.Paused, Running: int(counts.Held), Concurrency: int(counts.Concurrency),
-		Prefetch: !c.NoPrefetch, Restarts: counts.Restarts, Options: state.Settings.Public(),
+		Prefetch: !c.NoPrefetch, ExpireAfter: c.ExpireAfter, Restarts: counts.Restarts, Options: state.Settings.Public(),
 	}
 	if runs := c.Counters.LongRuns.Load(); runs != nil {
 		n.Longest = *runs

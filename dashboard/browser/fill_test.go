@@ -63,8 +63,36 @@ func (s *site) fill() {
 	turn, err := s.gates.Acquire(ctx, "deploy")
 	require.NoError(t, err)
 	require.NoError(t, turn.Guard(ctx, "database"))
+	s.fillJoin()
 	s.fillPast()
 	s.stayingNode("invoices", "mails", "webhooks")
+}
+
+// fillJoin stores a join that waits for the last of its parts; others are done or dead letters.
+func (s *site) fillJoin() {
+	const ended = 20
+	accounts := wakebell.NewTopic[body]("accounts")
+	parts := make([]wakebell.Draft, ended+10)
+	for n := range parts {
+		due := wakebell.In(0)
+		if n >= ended {
+			due = wakebell.In(time.Hour)
+		}
+		parts[n] = accounts.Draft(body{Invoice: n, Tenant: "tenant-3"}, wakebell.ID(fmt.Sprintf("close-of-account-%05d", n)), due)
+	}
+	report := wakebell.NewTopic[body]("reports").Draft(body{Tenant: "tenant-3"}, wakebell.ID("end-of-month"), wakebell.In(24*time.Hour))
+	_, err := s.client.Schedule(s.t.Context(), wakebell.Batch(parts...).Then(report)...)
+	require.NoError(s.t, err)
+	handle := func(_ context.Context, timer wakebell.Timer[body]) error {
+		if timer.Body.Invoice%5 == 0 {
+			return wakebell.Reject(errors.New("the bookings of tenant-3 do not add up: connect to database 10.0.3.9: connection refused"))
+		}
+		return nil
+	}
+	s.node("accounts", handle, func() bool {
+		join, err := s.client.Join(s.t.Context(), "reports", "end-of-month")
+		return err == nil && join.Ended() == ended
+	})
 }
 
 // fillPast stores what nodes counted in the last 6 hours, and how long turns were held.
@@ -144,6 +172,8 @@ func (s *site) pages() [][2]string {
 		{"topic", "topic?name=mails"},
 		{"timers", "timers?topic=invoices"},
 		{"timer", "timer?topic=invoices&id=invoices-00007"},
+		{"join", "timer?topic=reports&id=end-of-month"},
+		{"part", "timer?topic=accounts&id=close-of-account-00025"},
 		{"dead", "dead?topic=mails"},
 		{"letter", "letter?topic=mails&entry=" + letters[0].Entry},
 		{"queues", "queues"},

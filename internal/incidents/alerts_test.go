@@ -38,7 +38,7 @@ func hastened(t *testing.T) []byte {
 var withoutIncident = []string{
 	"WakebellFewerNodes", "WakebellSchedulesOverdue", "WakebellLatenessHigh", "WakebellTimersLost", "WakebellLeasesLost",
 	"WakebellPollerRestarts", "WakebellSchedulesLate", "WakebellGateHeld", "WakebellBacklogUnread", "WakebellMessagesLate",
-	"WakebellClockStep", "WakebellOutboxLag",
+	"WakebellClockStep", "WakebellOutboxLag", "WakebellJoinsLate",
 }
 
 func TestAlertsHaveIncidents(t *testing.T) {

@@ -1,13 +1,15 @@
-// Package joinref reads and writes the header that a part has of its joins. Stores and pages
-// share it.
+// Package joinref reads and writes the header that a part has of its joins, and words what ended
+// the wait of a join. Stores and pages share it.
 package joinref
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Header is that of a part: for each of its joins the name, topic and id, which are escaped and
@@ -45,4 +47,12 @@ func Of(headers []envelope.Header) (refs []Ref) {
 // String returns the join as it is in the header.
 func (r Ref) String() string {
 	return url.QueryEscape(r.Name) + ":" + url.QueryEscape(r.Topic) + ":" + url.QueryEscape(r.ID)
+}
+
+// EndOfWait says what ended the wait of a join whose timer is due.
+func EndOfWait(j wakebelltype.Join) string {
+	if j.Complete() {
+		return fmt.Sprintf("all %d parts of its join have ended", j.Parts)
+	}
+	return fmt.Sprintf("the time-out of its join came first: %d of %d parts have not ended", j.Parts-j.Ended(), j.Parts)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/joinref"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -33,7 +34,8 @@ func PartOf(of *poller.Delivery, headers []wakebelltype.Header) *Part {
 	return &Part{of: of, joins: refs}
 }
 
-// Began measures the beginning of a handler, if the timer has a join.
+// Began measures the beginning of a handler, if the timer has a join, and tells watchers what
+// ended its wait.
 func Began(of *poller.Delivery, headers []wakebelltype.Header) {
 	if len(headers) == 0 || of.Claims > 1 || of.Failures > 0 {
 		return
@@ -48,7 +50,11 @@ func Began(of *poller.Delivery, headers []wakebelltype.Header) {
 	}
 	ctx, cancel := context.WithTimeout(of.Context(), noteTimeout)
 	defer cancel()
-	topic.Joins.Began(ctx, joins.Ref{Topic: of.Topic, ID: of.ID, Name: headers[i].Value})
+	watched := of.Watched()
+	join, found := topic.Joins.Began(ctx, joins.Ref{Topic: of.Topic, ID: of.ID, Name: headers[i].Value}, watched)
+	if watched && found {
+		of.Emit(wakebelltype.Event{Kind: wakebelltype.EventJoined, Text: joinref.EndOfWait(join)})
+	}
 }
 
 // noteTimeout bounds the calls for the joins of a part, besides the retries of the store.

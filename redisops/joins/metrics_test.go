@@ -40,7 +40,7 @@ func TestJoinsAreCounted(t *testing.T) {
 	w.timers.Metrics = metrics.New(metrics.Options{Provider: sdk.NewMeterProvider(sdk.WithReader(reader))})
 	a, b, c, gone := w.part("a", true), w.part("b", true), w.part("c", true), w.part("gone", false)
 	w.create(a, b, c, gone)
-	w.Began(ctx, w.of)
+	w.Began(ctx, w.of, false)
 	for range 2 { // the second end of a part is none
 		require.NoError(t, w.Note(ctx, w.of, End{Part: a, End: wakebelltype.EndDone}, End{Part: b, End: wakebelltype.EndDead}))
 	}
@@ -56,7 +56,7 @@ func TestJoinsAreCounted(t *testing.T) {
 	_, err := w.timers.RunText(ctx, settleScript, w.keys(w.of), w.of.Name, "0", member(c), e.text())
 	require.NoError(t, err)
 	w.audit()
-	w.Began(ctx, w.of)
+	w.Began(ctx, w.of, false)
 	_, _, err = w.Cancel(ctx, w.of, nil)
 	require.NoError(t, err)
 	all := counts(t, reader)
@@ -66,18 +66,25 @@ func TestJoinsAreCounted(t *testing.T) {
 }
 
 // TestJoinsAreNotReadToBeCounted checks that the beginning of a handler costs no command while
-// nothing is measured.
+// nothing is measured or watched, and one otherwise.
 func TestJoinsAreNotReadToBeCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(w.part("a", true))
 	sent := &sentCommands{}
 	w.rdb.AddHook(sent)
-	w.Began(t.Context(), w.of)
+	w.Began(t.Context(), w.of, false)
 	require.Zero(t, sent.n.Load())
+	join, found := w.Began(t.Context(), w.of, true) // which may also open a connection
+	require.True(t, found)
+	require.EqualValues(t, 1, join.Parts)
+	require.Positive(t, sent.n.Swap(0), "a watcher wants it")
 	w.timers.Metrics = metrics.New(metrics.Options{Provider: sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader()))})
-	w.Began(t.Context(), w.of)
-	require.Positive(t, sent.n.Load())
+	w.Began(t.Context(), w.of, false)
+	once := sent.n.Swap(0)
+	require.Positive(t, once)
+	w.Began(t.Context(), w.of, true)
+	require.Equal(t, once, sent.n.Load(), "it is read once for both")
 }
 
 // sentCommands counts the pipelines and single commands of a client.

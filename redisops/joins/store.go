@@ -219,18 +219,23 @@ func (s *Store) count(ctx context.Context, r Ref, noted string) {
 }
 
 // Began measures that the handler of the timer of a join begins, and whether all parts have
-// ended. It reads the join for that, unless nothing is measured.
-func (s *Store) Began(ctx context.Context, r Ref) {
-	if !s.timers.Metrics.MeasuresJoins(ctx) {
-		return
+// ended. It reads the join for that and returns it, unless nothing is measured and it is not
+// wanted.
+func (s *Store) Began(ctx context.Context, r Ref, wanted bool) (join wakebelltype.Join, found bool) {
+	measured := s.timers.Metrics.MeasuresJoins(ctx)
+	if !measured && !wanted {
+		return join, false
 	}
-	switch _, join, err := s.Head(ctx, r); {
+	_, join, err := s.Head(ctx, r)
+	switch {
 	case err != nil: // it is not counted
+	case !measured:
 	case join.Complete():
 		s.timers.Metrics.Joined(ctx, r.Topic, metrics.JoinComplete)
 	default:
 		s.timers.Metrics.Joined(ctx, r.Topic, metrics.JoinTimedOut)
 	}
+	return join, err == nil
 }
 
 // fire runs the timer of a join of which all parts have ended, once: a timer that waits for

@@ -25,7 +25,7 @@ func TestReportsOfNodes(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		state := wakebelltype.NodeState{
 			Version: "v1", Breaker: "open", BreakerSince: time.UnixMilli(1.7e12).UTC(), BreakerUntil: time.UnixMilli(1.7e12 + 5).UTC(),
-			BreakerReason: "no\n\"route\"", Group: "mail", Weight: 9, Concurrency: 12, Options: wakebelltype.Settings{PerKey: 1},
+			BreakerReason: "no\n\"route\"", Group: "mail", Weight: 9, Concurrency: 12, ExpireAfter: time.Minute, Options: wakebelltype.Settings{PerKey: 1},
 		}
 		require.Empty(t, f.reports(t))
 		require.NoError(t, f.src.Report(t.Context(), "b", state, time.Minute))

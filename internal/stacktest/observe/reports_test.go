@@ -16,11 +16,11 @@ import (
 )
 
 // TestNodesReportForOperators follows what a node stores in Redis: its open breaker at once,
-// its adaptive concurrency, its group and its limits; nothing of a topic without these, and
+// its adaptive concurrency, its group, its limits and its expiry; nothing of a topic without these, and
 // nothing when it has ended.
 func TestNodesReportForOperators(t *testing.T) {
 	t.Parallel()
-	names := []string{"breaker", "adaptive", "group", "limits", "plain"}
+	names := []string{"breaker", "adaptive", "group", "limits", "expiry", "plain"}
 	topics := map[string]wakebell.Topic[int]{}
 	healed := false
 	handler := func(name string, options ...wakebell.HandlerOption) wakebell.Handler {
@@ -37,6 +37,7 @@ func TestNodesReportForOperators(t *testing.T) {
 		handler("adaptive", wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{Min: 3}), wakebell.MaxConcurrent(20)),
 		handler("group", wakebell.Weight("mail", 9)),
 		handler("limits", wakebell.PerKey(2), wakebell.RateLimitByKey(5, time.Second, 1)),
+		handler("expiry", wakebell.Expiry(wakebelltype.Expiry{After: time.Hour})),
 		handler("plain"),
 	}}, func(t *testing.T, w *wakebelltest.World) {
 		read := func() map[string][]wakebelltype.NodeReport {
@@ -57,6 +58,8 @@ func TestNodesReportForOperators(t *testing.T) {
 		require.Equal(t, "mail 9", of["group"][0].State.Group+" "+string('0'+rune(of["group"][0].State.Weight)))
 		require.Equal(t, 2, of["limits"][0].State.Options.PerKey)
 		require.Equal(t, 5, of["limits"][0].State.Options.KeyRateLimit)
+		require.Len(t, of["expiry"], 1)
+		require.Equal(t, time.Hour, of["expiry"][0].State.ExpireAfter)
 
 		_, err := w.Client().Schedule(t.Context(), topics["limits"].Draft(1, wakebell.Key("k")), topics["limits"].Draft(2, wakebell.Key("k")))
 		require.NoError(t, err)

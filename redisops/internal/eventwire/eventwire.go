@@ -4,6 +4,7 @@ package eventwire
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -32,19 +33,25 @@ type wireEvent struct {
 	State *wireState `json:"state,omitempty"`
 }
 
-// wireState is a NodeState as it is published; the instant in µs, and the options in
-// counts or nanoseconds by their names.
+// wireState is a NodeState as it is published; instants and durations in µs, and the options in
+// counts or nanoseconds by their names. Long runs are in the reports only.
 type wireState struct {
 	Version     string           `json:"version,omitempty"`
 	Started     int64            `json:"started,omitempty"`
 	Role        string           `json:"role,omitempty"`
 	Breaker     string           `json:"breaker,omitempty"`
+	Since       int64            `json:"breaker_since,omitempty"`
+	Until       int64            `json:"breaker_until,omitempty"`
+	Reason      string           `json:"breaker_reason,omitempty"`
+	Group       string           `json:"group,omitempty"`
+	Weight      int              `json:"weight,omitempty"`
 	Paused      bool             `json:"paused,omitempty"`
 	Running     int              `json:"running,omitempty"`
 	Concurrency int              `json:"concurrency,omitempty"`
 	Prefetch    bool             `json:"prefetch,omitempty"`
 	Restarts    int64            `json:"restarts,omitempty"`
 	Outages     int64            `json:"outages,omitempty"`
+	ExpireAfter int64            `json:"expire_after,omitempty"`
 	Options     map[string]int64 `json:"options,omitempty"`
 }
 
@@ -53,8 +60,10 @@ func newWireState(n *wakebelltype.NodeState) *wireState {
 		return nil
 	}
 	w := &wireState{
-		Version: n.Version, Started: n.Started.UnixMicro(), Role: n.Role, Breaker: n.Breaker, Paused: n.Paused, Running: n.Running,
-		Concurrency: n.Concurrency, Prefetch: n.Prefetch, Restarts: n.Restarts, Outages: n.Outages, Options: map[string]int64{},
+		Version: n.Version, Started: n.Started.UnixMicro(), Role: n.Role, Breaker: n.Breaker, Reason: n.BreakerReason,
+		Since: micros(n.BreakerSince), Until: micros(n.BreakerUntil), Group: n.Group, Weight: n.Weight, Paused: n.Paused, Running: n.Running,
+		Concurrency: n.Concurrency, Prefetch: n.Prefetch, Restarts: n.Restarts, Outages: n.Outages, ExpireAfter: n.ExpireAfter.Microseconds(),
+		Options: map[string]int64{},
 	}
 	for _, t := range tuning.All {
 		if v := t.Get(&n.Options); v != 0 {
@@ -69,13 +78,31 @@ func (w *wireState) read() *wakebelltype.NodeState {
 		return nil
 	}
 	n := &wakebelltype.NodeState{
-		Version: w.Version, Started: scripts.Instant(float64(w.Started) / 1e6), Role: w.Role, Breaker: w.Breaker, Paused: w.Paused, Running: w.Running,
+		Version: w.Version, Started: scripts.Instant(float64(w.Started) / 1e6), Role: w.Role, Breaker: w.Breaker, BreakerReason: w.Reason,
+		BreakerSince: instant(w.Since), BreakerUntil: instant(w.Until), Group: w.Group, Weight: w.Weight, Paused: w.Paused, Running: w.Running,
 		Concurrency: w.Concurrency, Prefetch: w.Prefetch, Restarts: w.Restarts, Outages: w.Outages,
+		ExpireAfter: scripts.Micros(w.ExpireAfter),
 	}
 	for _, t := range tuning.All {
 		t.Set(&n.Options, w.Options[t.Name])
 	}
 	return n
+}
+
+// micros is an instant in µs since 1970; 0: it is zero.
+func micros(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMicro()
+}
+
+// instant is the inverse of micros.
+func instant(us int64) (at time.Time) {
+	if us != 0 {
+		at = scripts.Instant(float64(us) / 1e6)
+	}
+	return at
 }
 
 // Encode encodes the events of one node, at least one.
@@ -87,9 +114,7 @@ func Encode(events []wakebelltype.Event) ([]byte, error) {
 			Lateness: e.Lateness.Microseconds(), Took: e.Took.Microseconds(), RetryIn: e.RetryIn.Microseconds(),
 			State: newWireState(e.State),
 		}
-		if !e.At.IsZero() {
-			m.Events[i].At = e.At.UnixMicro()
-		}
+		m.Events[i].At = micros(e.At)
 	}
 	return json.Marshal(m)
 }
@@ -108,9 +133,7 @@ func Decode(topic, text string) []wakebelltype.Event {
 			Lateness: scripts.Micros(w.Lateness), Took: scripts.Micros(w.Took), RetryIn: scripts.Micros(w.RetryIn),
 			State: w.State.read(),
 		}
-		if w.At != 0 {
-			events[i].At = scripts.Instant(float64(w.At) / 1e6)
-		}
+		events[i].At = instant(w.At)
 	}
 	return events
 }

@@ -17,8 +17,9 @@ func TestEventsAreReadAsTheyWereWritten(t *testing.T) {
 		{Kind: wakebelltype.EventDelivered, Topic: "t", Node: "n", At: at, ID: "a", Attempt: 2, Lateness: time.Millisecond},
 		{Kind: wakebelltype.EventRetried, Topic: "t", Node: "n", At: at, ID: "a", Attempt: 2, Took: time.Second, RetryIn: time.Minute, Text: "no"},
 		{Kind: wakebelltype.EventNode, Topic: "t", Node: "n", State: &wakebelltype.NodeState{
-			Version: "v1.2.3", Started: at, Role: "fallback", Breaker: "open", Paused: true, Running: 3, Concurrency: 4, Prefetch: true,
-			Restarts: 5, Outages: 6, Options: tuning.Defaults(),
+			Version: "v1.2.3", Started: at, Role: "fallback", Breaker: "open", BreakerSince: at, BreakerUntil: at.Add(time.Minute),
+			BreakerReason: "no route", Group: "mail", Weight: 9, Paused: true, Running: 3, Concurrency: 4, Prefetch: true,
+			Restarts: 5, Outages: 6, ExpireAfter: time.Minute, Options: tuning.Defaults(),
 		}},
 	}
 	text, err := Encode(events)
@@ -35,7 +36,7 @@ func TestNodeWithoutState(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(`{"node":"n","events":[{"event":"dead","at":1795246719123456,"id":"x","took":-1}]}`)
 	f.Add(`{"events":[{"at":-9223372036854775808,"retry_in":9223372036854775807}]}`)
-	f.Add(`{"events":[{"event":"node","state":{"started":-9223372036854775808,"options":{"max_concurrent":1e18}}}]}`)
+	f.Add(`{"events":[{"event":"node","state":{"started":-9223372036854775808,"breaker_until":9223372036854775807,"options":{"max_concurrent":1e18}}}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, e := range Decode("t", text) {
 			require.Equal(t, "t", e.Topic)
@@ -44,6 +45,8 @@ func FuzzDecode(f *testing.F) {
 			}
 			if e.State != nil {
 				_, err := e.State.Started.MarshalJSON()
+				require.NoError(t, err)
+				_, err = e.State.BreakerUntil.MarshalJSON()
 				require.NoError(t, err)
 			}
 		}

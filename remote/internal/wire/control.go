@@ -83,6 +83,7 @@ func NodeStateMessage(n *wakebelltype.NodeState) *messages.NodeState {
 		Restarts: n.Restarts, Outages: n.Outages, Options: SettingsMessage(n.Options),
 		BreakerSince: convert.Timestamp(n.BreakerSince), BreakerUntil: convert.Timestamp(n.BreakerUntil), BreakerReason: text.Valid(n.BreakerReason),
 		Group: text.Valid(n.Group), Weight: convert.Count(n.Weight), Longest: longRunMessages(n.Longest),
+		ExpireAfter: Span(n.ExpireAfter),
 	}
 }
 
@@ -111,6 +112,7 @@ func NodeStateOf(m *messages.NodeState) *wakebelltype.NodeState {
 		Restarts: m.GetRestarts(), Outages: m.GetOutages(), Options: SettingsOf(m.GetOptions()),
 		BreakerSince: convert.Time(m.GetBreakerSince()), BreakerUntil: convert.Time(m.GetBreakerUntil()), BreakerReason: m.GetBreakerReason(),
 		Group: m.GetGroup(), Weight: int(m.GetWeight()), Longest: longRunsOf(m.GetLongest()),
+		ExpireAfter: m.GetExpireAfter().AsDuration(),
 	}
 }
 

@@ -24,6 +24,7 @@ type reportLine struct {
 	Concurrency int    `json:"concurrency"`
 	Group       string `json:"group"`
 	Weight      int    `json:"weight"`
+	ExpireAfter string `json:"expire_after"`
 
 	Options map[string]any `json:"options"`
 }
@@ -33,9 +34,13 @@ func reportLines(reports []wakebelltype.NodeReport) []reportLine {
 	for _, r := range reports {
 		s := r.State
 		options, _ := overrides(s.Options)
+		expireAfter := ""
+		if s.ExpireAfter > 0 {
+			expireAfter = s.ExpireAfter.String()
+		}
 		lines = append(lines, reportLine{
 			Node: r.Node, Breaker: s.Breaker, BreakerSince: output.Stamp(s.BreakerSince), BreakerUntil: output.Stamp(s.BreakerUntil),
-			BreakerReason: s.BreakerReason, Concurrency: s.Concurrency, Group: s.Group, Weight: s.Weight, Options: options,
+			BreakerReason: s.BreakerReason, Concurrency: s.Concurrency, Group: s.Group, Weight: s.Weight, ExpireAfter: expireAfter, Options: options,
 		})
 	}
 	return lines
@@ -81,6 +86,9 @@ func reportText(screen output.Screen, o wakebelltype.Overview) string {
 		_, shown := overrides(limitsOf(r.State.Options))
 		for _, option := range shown {
 			add(option[0] + "=" + option[1])
+		}
+		if r.State.ExpireAfter > 0 {
+			add("expire-after=" + r.State.ExpireAfter.String())
 		}
 	}
 	return strings.Join(parts, " ")

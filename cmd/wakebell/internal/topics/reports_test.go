@@ -34,6 +34,7 @@ func TestReportsOfNodesInCell(t *testing.T) {
 		"concurrency":      {"concurrency=5", []wakebelltype.NodeReport{state(wakebelltype.NodeState{Concurrency: 5}), state(wakebelltype.NodeState{})}},
 		"its range":        {"concurrency=5-9", []wakebelltype.NodeReport{state(wakebelltype.NodeState{Concurrency: 5}), state(wakebelltype.NodeState{Concurrency: 9})}},
 		"a group":          {"group=mail weight=9", []wakebelltype.NodeReport{state(wakebelltype.NodeState{Group: "mail", Weight: 9}), state(wakebelltype.NodeState{Group: "mail", Weight: 9})}},
+		"an expiry":        {"expire-after=1m30s", []wakebelltype.NodeReport{state(wakebelltype.NodeState{ExpireAfter: 90 * time.Second})}},
 		"limits of a node": {"per-key=2 key-rate-limit=5 key-rate-per=1s", []wakebelltype.NodeReport{state(wakebelltype.NodeState{Options: wakebelltype.Settings{PerKey: 2, KeyRateLimit: 5, KeyRatePer: time.Second}})}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +44,8 @@ func TestReportsOfNodesInCell(t *testing.T) {
 	}
 	line := reportLines([]wakebelltype.NodeReport{open("a/1/x", at)})[0]
 	require.Equal(t, "2026-01-02T03:04:05Z", line.BreakerUntil)
+	require.Empty(t, line.ExpireAfter)
+	require.Equal(t, "1m30s", reportLines([]wakebelltype.NodeReport{state(wakebelltype.NodeState{ExpireAfter: 90 * time.Second})})[0].ExpireAfter)
 	require.Equal(t, output.Bad, reportStyle("breaker open"))
 	require.Equal(t, output.Plain, reportStyle("concurrency=5"))
 }

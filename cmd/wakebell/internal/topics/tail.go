@@ -32,6 +32,8 @@ nodes, until it is stopped. Topics that come later are not followed.
 
   node         a node handles the topic
   delivered    the handler was called
+  joined       the handler of a timer with a join begins: all parts have ended, or
+               its time-out came first
   acked        the timer was handled
   retried      the handler failed and the timer will be retried
   dead         the timer became a dead letter

@@ -86,7 +86,7 @@ func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 	})
 	if err == nil {
 		for _, r := range p.joins {
-			err = errors.Join(err, topic.Joins.Note(ctx, r, end))
+			err = errors.Join(err, topic.Joins.NoteOne(ctx, r, end))
 		}
 	}
 	if errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {

@@ -1,9 +1,11 @@
 package joins
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops/progress"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -123,6 +126,44 @@ func TestFirstEndOfPartStays(t *testing.T) {
 	require.NoError(t, w.Note(t.Context(), w.of, End{Part: b, End: wakebelltype.EndDead, Reason: "no luck"}))
 	require.True(t, w.due())
 	require.Equal(t, []string{"a done", "b dead no luck"}, w.ends())
+}
+
+func TestEndsAtOnceAreAllNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	parts := make([]wakebelltype.Part, 200)
+	for i := range parts {
+		parts[i] = w.part(fmt.Sprint(i), false)
+	}
+	w.create(parts...)
+	var noting sync.WaitGroup
+	errs := make([]error, len(parts))
+	for i, p := range parts {
+		noting.Go(func() {
+			e := End{Part: p, End: wakebelltype.EndDone, Result: &progress.Result{Payload: []byte(p.ID)}}
+			if i%2 == 1 {
+				e = End{Part: p, End: wakebelltype.EndDead, Reason: p.ID}
+			}
+			errs[i] = w.NoteOne(t.Context(), w.of, e)
+		})
+	}
+	noting.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.True(t, w.due())
+	for from := 0; ; {
+		page, err := w.Page(t.Context(), w.of, from, 70, false)
+		require.NoError(t, err)
+		for _, e := range page.Ends {
+			if e.Result != nil {
+				require.Equal(t, e.ID, string(e.Result.Payload))
+			} else {
+				require.Equal(t, e.ID, e.Reason)
+			}
+		}
+		if from = page.Next; from == 0 {
+			return
+		}
+	}
 }
 
 // TestAuditRunsTimerAfterCrash has a node that crashes after it has noted the last end.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/progress"
@@ -34,6 +35,7 @@ type Store struct {
 	topics *shards.Store
 	timers *timers.Timers
 	kept   *progress.Store
+	notes  together.Calls[Ref, End, struct{}]
 }
 
 // New returns the store of joins beside topics.
@@ -175,6 +177,15 @@ type End struct {
 // stays.
 func (s *Store) Note(ctx context.Context, r Ref, ends ...End) error {
 	_, _, err := s.settle(ctx, r, false, ends)
+	return err
+}
+
+// NoteOne is Note for a node whose handlers end at the same time: ends that come while a call
+// for the join is on its way are noted by the next one, together.
+func (s *Store) NoteOne(ctx context.Context, r Ref, e End) error {
+	_, err := s.notes.Do(ctx, r, e, func(ctx context.Context, ends []End) ([]struct{}, error) {
+		return make([]struct{}, len(ends)), s.Note(ctx, r, ends...)
+	})
 	return err
 }
 

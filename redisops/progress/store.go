@@ -4,19 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Store writes what handlers keep, beside the timers of one store.
-type Store struct{ timers *timers.Timers }
+type Store struct {
+	timers *timers.Timers
+	looks  together.Calls[string, string, float64] // by the key of a timeline
+}
 
 // New returns the store beside timers.
-func New(t *timers.Timers) *Store { return &Store{t} }
+func New(t *timers.Timers) *Store { return &Store{timers: t} }
 
 // Checkpoint replaces the payload of a timer of a physical topic. Held is false if its
 // lease does not have the token any more: nothing was written then. A call that is
@@ -30,15 +33,23 @@ func (s *Store) Checkpoint(ctx context.Context, topic, id string, token exchange
 	return done == "1", nil
 }
 
-// Holds reports whether the lease of a timer still has a token.
+// looksOfCall bounds the leases of one look.
+const looksOfCall = 1000
+
+// Holds reports whether the lease of a timer still has a token. Looks that come while another
+// one is on its way are made together.
 func (s *Store) Holds(ctx context.Context, topic, id string, token exchange.Token) (held bool, err error) {
-	key, score := s.timers.Keys().Of(topic).Timeline, 0.0
-	err = s.timers.Again(ctx, func() (err error) {
-		score, err = s.timers.RDB.ZScore(ctx, key, id).Result()
-		if errors.Is(err, redis.Nil) {
-			score, err = 0, nil
+	key := s.timers.Keys().Of(topic).Timeline
+	score, err := s.looks.Do(ctx, key, id, func(ctx context.Context, ids []string) (scores []float64, err error) {
+		for some := range slices.Chunk(ids, looksOfCall) {
+			var found []float64 // 0: there is no such timer
+			err = errors.Join(err, s.timers.Again(ctx, func() (err error) {
+				found, err = s.timers.RDB.ZMScore(ctx, key, some...).Result()
+				return scripts.Wrap(ctx, []string{key}, err)
+			}))
+			scores = append(scores, found...)
 		}
-		return scripts.Wrap(ctx, []string{key}, err)
+		return scores, err
 	})
 	if err != nil {
 		return false, fmt.Errorf("lease of %q on %q: %w", id, topic, err)

@@ -69,7 +69,7 @@ incidents: setup ## produce incidents with real processes and a real Prometheus,
 faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 JOINS=1000 STALLS=true LOG=folder O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
-		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.joins $(JOINS) -faults.stalls=$(STALLS) -faults.log '$(if $(LOG),$(abspath $(LOG)))' -faults.o $(O)
+		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.all -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.joins $(JOINS) -faults.stalls=$(STALLS) -faults.log '$(if $(LOG),$(abspath $(LOG)))' -faults.o $(O)
 
 simulate: ROUNDS = 100
 simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h OPS=600)

@@ -70,7 +70,11 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 		return CauseCrash, time.Time{}
 	case last.End == EndDraining, last.End == EndNack: // a failure after the drain deadline may be due to it
 		// A later delivery is due to the expiry of the lease.
-		if f, ok := e.find(last.Node, last.Delivered, last.Ended, Drain); ok && (r.Delivered.Before(f.To.Add(e.ttl/2)) || e.waited(f, last, r)) {
+		until := last.Ended
+		if last.Result == ResultUnknown { // the drain may have come while the failure was on its way
+			until = last.Settled
+		}
+		if f, ok := e.find(last.Node, last.Delivered, until, Drain); ok && (r.Delivered.Before(f.To.Add(e.ttl/2)) || e.waited(f, last, r)) {
 			return CauseRelease, f.From
 		}
 	}

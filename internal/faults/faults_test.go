@@ -24,7 +24,8 @@ var (
 	seed     = flag.Uint64("faults.seed", 1, "seed of all random choices")
 	rounds   = flag.Int("faults.rounds", 1, "rounds of every scenario")
 	span     = flag.Duration("faults.for", 0, "start new rounds for this long")
-	only     = flag.String("faults.only", "", "comma-separated scenarios to run; empty: all")
+	only     = flag.String("faults.only", "", "comma-separated scenarios to run; empty: those of the suite")
+	all      = flag.Bool("faults.all", false, "without -faults.only, run those too that the simulation covers")
 	beatsFor = flag.Duration("faults.beats", shortBeats, "duration of the scenario beats in the first round")
 	keysOf   = flag.Int("faults.keys", fewKeys, "keys of the scenario keys in the first round")
 	joinsOf  = flag.Int("faults.joins", fewJoins, "joins of the scenario joins in the first round")
@@ -78,17 +79,20 @@ func TestFaults(t *testing.T) {
 // chosen returns the scenarios that the flags select.
 func chosen(t *testing.T) []scenario {
 	t.Helper()
-	if *only == "" {
+	switch {
+	case *only == "" && *all:
+		return slices.Concat(scenarios, simulated)
+	case *only == "":
 		return scenarios
 	}
 	var some []scenario
 	for name := range strings.SplitSeq(*only, ",") {
-		all := slices.Concat(scenarios, apart)
-		i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
+		known := slices.Concat(scenarios, simulated, apart)
+		i := slices.IndexFunc(known, func(s scenario) bool { return s.name == name })
 		if i < 0 {
 			t.Fatalf("unknown scenario %q", name)
 		}
-		some = append(some, all[i])
+		some = append(some, known[i])
 	}
 	return some
 }

@@ -82,9 +82,18 @@ func (b testLog) movedEarly(moved, kept Result) {
 }
 
 func (b testLog) settled(node string, delivered, called int, result Result) {
-	line := Line{Event: EventSettling, ID: "client-1/1", Delivered: b.at(delivered), At: b.at(called), End: EndAck}
+	b.verdict(node, delivered, called, called+1, EndAck, result)
+}
+
+// failed notes a failure and when the node had an answer of it.
+func (b testLog) failed(node string, delivered, called, answered int, result Result) {
+	b.verdict(node, delivered, called, answered, EndNack, result)
+}
+
+func (b testLog) verdict(node string, delivered, called, answered int, end End, result Result) {
+	line := Line{Event: EventSettling, ID: "client-1/1", Delivered: b.at(delivered), At: b.at(called), End: end}
 	b.RecordLine(node, line)
-	line.Event, line.At, line.Result = EventSettled, b.at(called+1), result
+	line.Event, line.At, line.Result = EventSettled, b.at(answered), result
 	b.RecordLine(node, line)
 }
 
@@ -171,6 +180,18 @@ func TestJudge(t *testing.T) {
 		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseRelease: 1}}},
 		"failed before its node drained": {func(b testLog) {
 			b.ran("a", 1, 1, 10, 12, EndNack)
+			b.fault(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"failed, and its node drained before the failure counted": {func(b testLog) {
+			b.ran("a", 1, 1, 10, 12, EndNack)
+			b.failed("a", 10, 12, 20, ResultUnknown)
+			b.fault(Drain, "a", 15, 30)
+			b.ran("b", 1, 1, 40, 50, EndAck)
+		}, Judgement{Repeated: 1, Causes: map[Cause]int{CauseRelease: 1}}},
+		"failed, which counted, before its node drained": {func(b testLog) {
+			b.ran("a", 1, 1, 10, 12, EndNack)
+			b.failed("a", 10, 12, 20, ResultAccepted)
 			b.fault(Drain, "a", 15, 30)
 			b.ran("b", 1, 1, 40, 50, EndAck)
 		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 func TestMutantsApply(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
-	for _, s := range scenarios {
+	for _, s := range slices.Concat(scenarios, simulated) {
 		names[s.name] = true
 	}
 	patches, err := filepath.Glob("testdata/mutants/*.patch")

@@ -240,14 +240,14 @@ func TestPartIsNotedWhileHeartbeatsExtendItsLease(t *testing.T) {
 	})
 }
 
-// looks calls a function before each ZSCORE.
+// looks calls a function before each ZMSCORE.
 type looks func()
 
 func (l looks) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (l looks) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "zscore" {
+		if cmd.Name() == "zmscore" {
 			l()
 		}
 		return next(ctx, cmd)

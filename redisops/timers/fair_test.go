@@ -133,7 +133,7 @@ func TestShareOfKeysHoldsInEverySpan(t *testing.T) {
 							flow.FairKeys = 1
 						}
 						for key := range weights {
-							f.backlog(t, key, 150)
+							f.backlog(t, key, 60)
 						}
 						number := 0
 						handled := f.handle(t, flow, want, func(handled []string) bool {
@@ -141,7 +141,7 @@ func TestShareOfKeysHoldsInEverySpan(t *testing.T) {
 								number++
 								f.schedule(t, Entry{ID: fmt.Sprintf("plain/0%05d earlier", number), Key: "plain", At: time.Unix(int64(1000-number), 0)})
 							}
-							return len(handled) >= 250
+							return len(handled) >= 120
 						})
 						checkShares(t, handled, weights, flow.FairKeys)
 						for key := range weights {

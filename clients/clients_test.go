@@ -29,8 +29,7 @@ const (
 
 func TestClients(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "wakebell")
-	run(t, ".", nil, "go", "build", "-o", program, "../cmd/wakebell")
+	program := redistest.Program(t)
 	t.Run("python", func(t *testing.T) { testPython(t, program) })
 	t.Run("typescript", func(t *testing.T) { testTypeScript(t, program) })
 }

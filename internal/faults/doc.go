@@ -1,6 +1,6 @@
 // Package faults injects faults into real nodes and a real Redis, and accounts
 // for every timer afterwards. It is a test harness: `make faults` runs it for
-// hours, `make test` runs one round of the scenarios that the simulation does not cover.
+// hours, `make test` runs one round of most scenarios.
 //
 // # A round
 //

@@ -23,25 +23,25 @@ var scenarios = []scenario{
 	{"remote", 2 * time.Second, remoteAccess},
 	{"power-cut", time.Second, powerCut},
 	{"clocks", 2 * time.Second, clocks},
+	{"stalls", time.Second, stalled},
 	{"restart", time.Second, restart},
 	{"embedded", time.Second, embeddedStore},
+	{"slow", time.Second, network(0.5, 5*time.Second, rough)},
 	{"streams", time.Second, streams},
 	{"poison", 2 * time.Second, poison},
 	{"memory", time.Second, full},
 	{"races", 5 * time.Second, races},
 }
 
-// simulated are scenarios whose faults the simulation has too, in many more combinations: with
-// -faults.all or by their names.
+// simulated are scenarios whose faults the simulation has too, in many more combinations. They
+// run with -faults.all, or by their names.
 var simulated = []scenario{
 	{"reshard", time.Second, reshard},
 	{"drain", 4 * time.Second, drain},
-	{"stalls", time.Second, stalled},
 	{"stop", time.Second, stop},
 	{"flush", time.Second, flush},
 	{"loss", time.Second, network(0.05, 6*time.Second, loss)},
 	{"late", time.Second, network(0.1, 5*time.Second, late)},
-	{"slow", time.Second, network(0.5, 5*time.Second, rough)},
 }
 
 // apart are scenarios that only -faults.only runs: partitions take a minute or more, nearly all

@@ -2,7 +2,6 @@ package progress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -43,13 +42,16 @@ func (s *Store) Holds(ctx context.Context, topic, id string, token exchange.Toke
 	score, err := s.looks.Do(ctx, key, id, func(ctx context.Context, ids []string) (scores []float64, err error) {
 		for some := range slices.Chunk(ids, looksOfCall) {
 			var found []float64 // 0: there is no such timer
-			err = errors.Join(err, s.timers.Again(ctx, func() (err error) {
+			err := s.timers.Again(ctx, func() (err error) {
 				found, err = s.timers.RDB.ZMScore(ctx, key, some...).Result()
 				return scripts.Wrap(ctx, []string{key}, err)
-			}))
+			})
+			if err != nil {
+				return nil, err
+			}
 			scores = append(scores, found...)
 		}
-		return scores, err
+		return scores, nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("lease of %q on %q: %w", id, topic, err)

@@ -240,6 +240,49 @@ func TestPartIsNotedWhileHeartbeatsExtendItsLease(t *testing.T) {
 	})
 }
 
+// TestPartsThatEndTogetherShareCalls counts the looks and notes of parts whose handlers end at
+// the same time.
+func TestPartsThatEndTogetherShareCalls(t *testing.T) {
+	t.Parallel()
+	stacktest.Virtually(t, func(t *testing.T) {
+		const n = 50
+		rdb, _ := redistest.Embedded(t)
+		work, done := wakebell.NewTopic[int]("work"), wakebell.NewTopic[int]("done")
+		ends := make(chan int, 1)
+		sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(work, func(context.Context, wakebell.Timer[int]) error {
+				<-time.After(time.Second) // until all run
+				return nil
+			}, wakebell.MaxConcurrent(n)),
+			wakebell.Handle(done, func(ctx context.Context, timer wakebell.Timer[int]) error {
+				all := 0
+				for end, err := range timer.Parts(ctx) {
+					if err != nil || end.End != wakebelltype.EndDone {
+						return errors.Join(err, errors.New(string(end.End)))
+					}
+					all++
+				}
+				ends <- all
+				return nil
+			}),
+		}}))
+		var looked atomic.Int64
+		rdb.AddHook(looks(func() {
+			looked.Add(1)
+			<-time.After(100 * time.Millisecond) // others come meanwhile
+		}))
+		parts := make([]wakebell.Draft, n)
+		for i := range parts {
+			parts[i] = work.Draft(i, wakebell.In(time.Minute))
+		}
+		_, err := sys.Client().Schedule(t.Context(), wakebell.Batch(parts...).Then(done.Draft(n, wakebell.In(time.Hour)))...)
+		require.NoError(t, err)
+		require.Equal(t, n, <-ends)
+		require.Positive(t, looked.Load())
+		require.Less(t, looked.Load(), int64(n/5))
+	})
+}
+
 // looks calls a function before each ZMSCORE.
 type looks func()
 

@@ -38,12 +38,21 @@ help: ## list the targets
 demo: ## show timers at work; needs no Redis
 	@$(GO) run ./cmd/wakebell/demo
 
+# Packages that do less under the race detector or with -short: they compute, or call scripts
+# one after the other, and the detector makes that up to twenty times as long.
+WHOLE = $(shell grep -rlE 'pgregory.net/rapid|testing\.Short\(\)|redistest\.Raced|storetest\.OnEach' --include='*_test.go' --exclude-dir=tools . | xargs -n 1 dirname | sort -u)
+
+# The interpreter of Lua and the store of the embedded Redis are built without the race
+# detector: under the store's lock there is one goroutine, and it would be most of the suite.
+test: export GOFLAGS += -gcflags=github.com/yuin/gopher-lua/...=-race=false -gcflags=github.com/alicebob/miniredis/...=-race=false
+
 # All is compiled before: several tests build programs, or read what the compiler knows, and
 # would compile the same packages at the same time.
-test: setup ## run all tests under the race detector; installs redis-server and what the clients need
+test: setup ## run all tests under the race detector, and what it slows down without it too; installs redis-server and what the clients need
 	$(GO) build ./...
 	$(GO) build -race ./...
-	$(GO) test -race -timeout 20m -p $(PACKAGES) ./...
+	$(GO) test -timeout 20m -p $(PACKAGES) $(WHOLE)
+	$(GO) test -race -short -timeout 20m -p $(PACKAGES) ./...
 
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)
 	$(GO) test -short -timeout 5m ./...
@@ -90,6 +99,7 @@ models: setup ## draw runs of all operations on timers and check what is deliver
 
 script-bounds: setup ## measure for how long each script blocks Redis at its largest settings, and write the table of docs/scale.md
 	$(GO) test ./redisops/internal/bounds -run '^TestEveryScriptIsBounded$$' -v -count 1 -timeout 0 -bounds.measure
+	$(GO) test ./redisops/timers -run 'HoldsUpRedis' -v -count 1 -timeout 0 -slow.measure
 
 stock: setup ## run programs on an unmodified protoactor-go against nodes: bursts, silence, restarts (FOR=10m SEED=1)
 	$(GO) test ./internal/stockpeer -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 const module = "github.com/wakebell/wakebell"
@@ -31,7 +33,7 @@ func load(t *testing.T) program {
 	t.Helper()
 	const form = `{{if .Export}}{{.ImportPath}}={{.Export}}={{join .GoFiles " "}}{{end}}`
 	args := []string{"list", "-export", "-deps", "-f", form, module + "/..."}
-	if raced { // the packages that this run of the tests has compiled, and not all of them again
+	if redistest.Raced { // the packages that this run of the tests has compiled, and not all of them again
 		args = slices.Insert(args, 1, "-race")
 	}
 	list := exec.CommandContext(t.Context(), "go", args...)

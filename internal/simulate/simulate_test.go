@@ -13,7 +13,7 @@ import (
 
 var (
 	simulateSeed = flag.Uint64("simulate.seed", 1, "the seed of the first plan")
-	simulateRuns = flag.Int("simulate.runs", plans, "how many plans at least")
+	simulateRuns = flag.Int("simulate.runs", 1, "how many plans at least; .ci/run runs more of them")
 	simulateFor  = flag.Duration("simulate.for", 0, "for how long more plans are drawn")
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
 	simulateRare = flag.Int("simulate.rare", 1, "of so many seeds, the one is run whose plan has the rarest pairs of operations")

@@ -2,6 +2,7 @@ package timers
 
 import (
 	"context"
+	goflag "flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,10 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+// measureSlow is set by make script-bounds. Without it the same calls are made at a tenth of the
+// sizes or less and no time is judged: there, redisops/internal/bounds counts commands instead.
+var measureSlow = goflag.Bool("slow.measure", false, "measure for how long commands block Redis, at the sizes of docs/scale.md")
 
 // slowest is how long a command may block Redis.
 const slowest = 10 * time.Millisecond
@@ -60,6 +65,10 @@ func (f *fixture) load(t *testing.T, timers, dead int, first int64) {
 // beside each.
 func (f *fixture) requireQuick(t *testing.T, name string, call func(try int) error) {
 	t.Helper()
+	if !*measureSlow {
+		require.NoError(t, call(0), name)
+		return
+	}
 	const tries = 10
 	best, command := time.Hour, ""
 	for try := range tries {
@@ -101,12 +110,12 @@ func topLevel(log []redis.SlowLog) []redis.SlowLog {
 }
 
 // TestNothingHoldsUpRedis checks that no command of the store blocks Redis for
-// long, at the sizes of docs/scale.md.
+// long, at the sizes of docs/scale.md if it measures.
 func TestNothingHoldsUpRedis(t *testing.T) {
 	t.Parallel()
-	timers, dead := 1_000_000, 100_000
-	if testing.Short() {
-		timers, dead = 100_000, 10_000
+	timers, dead := 20_000, 2_000
+	if *measureSlow {
+		timers, dead = 1_000_000, 100_000
 	}
 	f := newFixture(t, redistest.Start(t, "--save", "", "--appendonly", "no").Client(t))
 	f.load(t, timers, dead, time.Now().Add(time.Hour).Unix())

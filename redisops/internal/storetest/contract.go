@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -131,13 +132,23 @@ type contract struct {
 // calls word.
 func Contract(t testing.TB, set *scripts.Set, named func(key, word string) bool) redis.Hook {
 	t.Helper()
-	c := contract{t, map[string]string{}, map[string]header{}, set.Guards, named}
-	for name, script := range set.Loaded {
-		c.names[script.Hash()] = name
-		c.headers[name], _ = readHeader(t, set, name)
+	read, ok := contracts.Load(set)
+	if !ok {
+		c := contract{names: map[string]string{}, headers: map[string]header{}, fenced: set.Guards}
+		for name, script := range set.Loaded {
+			c.names[script.Hash()] = name
+			c.headers[name], _ = readHeader(t, set, name)
+		}
+		read, _ = contracts.LoadOrStore(set, c)
 	}
+	c := read.(contract)
+	c.t, c.named = t, named
 	return c
 }
+
+// contracts has the contract of each *scripts.Set, without a test: each fixture has one, and
+// reading the headers takes longer than many tests.
+var contracts sync.Map
 
 func (c contract) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }

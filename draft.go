@@ -81,7 +81,7 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 // stored; repeat the same call to store the rest. With ErrTooFewReplicas all
 // drafts are stored, and the results are valid.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	if c != nil && c.store != nil && slices.ContainsFunc(drafts, Draft.joined) {
+	if c != nil && c.store != nil && slices.ContainsFunc(drafts, func(d Draft) bool { return d.join != nil }) {
 		return c.scheduleJoined(ctx, nil, drafts)
 	}
 	if c != nil && c.store != nil && !c.on.Edge.Plain(ctx) {

@@ -42,9 +42,6 @@ func (j *joining) check(d *Draft) error {
 	return nil
 }
 
-// joined reports whether the draft has to do with joins.
-func (d Draft) joined() bool { return d.join != nil }
-
 // with returns what j says, to be changed.
 func (j *joining) with() *joining {
 	if j == nil {

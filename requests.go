@@ -113,7 +113,7 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 // none.
 func (r requests) write(ctx context.Context, trace map[string]string, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
 	ctx = r.client.on.Edge.Trace(ctx, trace)
-	if slices.ContainsFunc(drafts, Draft.joined) {
+	if slices.ContainsFunc(drafts, func(d Draft) bool { return d.join != nil }) {
 		parts := 0
 		for i := range drafts {
 			if j := drafts[i].join; j != nil {

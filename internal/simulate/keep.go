@@ -169,17 +169,25 @@ func (w *workflow) finish(p *poller, l *leasing.Lease, r *run, o leasing.Outcome
 			p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, o) })
 		}
 	}
-	token, lost := p.core.Held(l)
-	if o.Kind != leasing.Succeeded || end.Topic != tasks || lost != nil {
+	if o.Kind != leasing.Succeeded || end.Topic != tasks {
 		note()
+		return
+	}
+	refused := func() { // its handler returns the error
+		o, ends = leasing.Outcome{Kind: leasing.Failed, Reason: "no result"}, false
+		note()
+	}
+	token, lost := p.core.Held(l)
+	if lost != nil {
+		refused()
 		return
 	}
 	end.Result = &progress.Result{Attempt: l.Claims, Activation: l.Activation, Payload: fmt.Appendf(nil, "run %d of %s", l.Claims, l.ID)}
 	held := false
 	p.ask(func() { held = w.give(p, l.ID, token, end.Result) }, func(came bool) {
-		if !came || !held { // its handler returns the error
-			o = leasing.Outcome{Kind: leasing.Failed, Reason: "no result"}
-			ends = false
+		if !came || !held {
+			refused()
+			return
 		}
 		note()
 	})

@@ -21,6 +21,9 @@ func zoneNames(t testing.TB) []string {
 func TestZonesAgainstBruteForce(t *testing.T) {
 	t.Parallel()
 	for n, name := range zoneNames(t) {
+		if testing.Short() && n%9 != 0 {
+			continue
+		}
 		checkZone(t, rand.New(rand.NewPCG(uint64(n), 20261025)), name)
 	}
 }

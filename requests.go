@@ -2,7 +2,6 @@ package wakebell
 
 import (
 	"context"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -113,16 +112,16 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 // none.
 func (r requests) write(ctx context.Context, trace map[string]string, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
 	ctx = r.client.on.Edge.Trace(ctx, trace)
-	if slices.ContainsFunc(drafts, func(d Draft) bool { return d.join != nil }) {
-		parts := 0
-		for i := range drafts {
-			if j := drafts[i].join; j != nil {
-				parts += len(j.parts) + len(j.of)
-			}
+	joined, parts := false, 0
+	for i := range drafts {
+		if j := drafts[i].join; j != nil {
+			joined, parts = true, parts+len(j.parts)+len(j.of)
 		}
-		if parts > joins.MaxParts {
-			return nil, argument.Invalid("after, part_of", "%d in a request, at most %d", parts, joins.MaxParts)
-		}
+	}
+	if parts > joins.MaxParts {
+		return nil, argument.Invalid("after, part_of", "%d in a request, at most %d", parts, joins.MaxParts)
+	}
+	if joined {
 		return r.client.scheduleJoined(ctx, key, drafts)
 	}
 	return r.client.send(ctx, key, drafts)

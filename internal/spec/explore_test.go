@@ -68,7 +68,7 @@ func path(all []found, at int, last *Step) (steps []string) {
 
 func TestEveryStateOfSmallWorlds(t *testing.T) {
 	t.Parallel()
-	most := 0
+	most := 0 // all
 	if testing.Short() {
 		most = 10_000
 	}

@@ -51,7 +51,7 @@ func (f *fixture) quickBacklog(t *testing.T, name string, flow exchange.Flow) {
 		return leases
 	}
 	var held []exchange.Lease
-	for range backlog / 800 { // until half of them and more hold the key
+	for range backlog / 800 { // many hold the key then, if it lets them
 		held = append(held, run()...)
 	}
 	for range 10 {

@@ -41,7 +41,7 @@ const tolerated = 0.1
 func TestWaysAreBoundedAndDocumented(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds the module again, with coverage")
+		t.Skip("builds the module again, with coverage; make test runs it without -short too")
 	}
 	trace := exec.CommandContext(t.Context(), "bash", "../trace.sh")
 	trace.Stderr = os.Stderr

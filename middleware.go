@@ -265,10 +265,14 @@ func (h Handler) finished(ctx context.Context, d delivered, err error) poller.Ou
 	if d.Kept() != nil || d.Claims > 1 {
 		keeper.Finish(ctx, d.Delivery, outcome)
 	}
-	if failed := d.ends(outcome); failed != nil {
+	switch failed := d.ends(outcome); {
+	case failed == nil:
+		return outcome
+	case d.Context().Err() != nil: // the lease is lost or may be returned, which is no crash
+		return poller.Released()
+	default:
 		return poller.Crashed(failed)
 	}
-	return outcome
 }
 
 // verdict returns the outcome for the error of a handler, and logs the stack of a panic that

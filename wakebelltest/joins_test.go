@@ -166,6 +166,28 @@ func TestExpiredPartEndsAsDead(t *testing.T) {
 	})
 }
 
+// TestPartThatEndsInDrainIsNoted stops the node of a part whose handler does not heed its context:
+// its success counts, and the join has it.
+func TestPartThatEndsInDrainIsNoted(t *testing.T) {
+	t.Parallel()
+	stubborn := wakebell.NewTopic[string]("stubborn")
+	cfg := wakebell.Config{DrainTimeout: time.Second, Handlers: []wakebell.Handler{
+		wakebell.Handle(stubborn, func(context.Context, wakebell.Timer[string]) error {
+			<-time.After(2500 * time.Millisecond)
+			return nil
+		}),
+	}}
+	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+		plan(t, w, wakebell.Batch(stubborn.Draft("", wakebell.ID("a"))).Then(reports.Draft("", wakebell.ID("r"), wakebell.In(time.Hour)))...)
+		w.Advance(time.Second)
+		require.NoError(t, w.Nodes()[0].Stop())
+		ends, err := endings(w.Client().Parts(t.Context(), "reports", "r", wakebelltype.Page{}))
+		require.NoError(t, err)
+		require.Equal(t, []string{"stubborn/a done"}, ends)
+		require.Empty(t, w.Upcoming("stubborn"))
+	})
+}
+
 func TestChainRunsOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	j := newJoined()

@@ -135,6 +135,16 @@ func (c *Core) Held(l *Lease) (exchange.Token, error) {
 	return l.Token, nil
 }
 
+// Concludes returns the token with which the outcome of a lease would be settled now, and
+// otherwise the reason why it would not be. Unlike Held, it has a token for a handler whose
+// context has ended, in a drain or because an extension is late: a success of it is settled.
+func (c *Core) Concludes(l *Lease) (exchange.Token, error) {
+	if l.settled || l.refused != 0 || l.slot < 0 {
+		return "", l.checkHeld()
+	}
+	return l.Token, nil
+}
+
 // causeOf returns the error for a handler whose lease the source refused.
 func causeOf(why exchange.RefusalReason) error {
 	switch why {

@@ -11,8 +11,9 @@ import (
 // heldNow is the message of a handler's goroutine that asks for the token of its lease. Its
 // answer has room for one.
 type heldNow struct {
-	lease  *lease
-	answer chan<- held
+	lease    *lease
+	answer   chan<- held
+	outcomes bool // the token is for an outcome: it does not matter that the context has ended
 }
 
 // held is the present token of a lease, or why its handler lost it.
@@ -29,8 +30,19 @@ const fencedTries = 4
 // the store still knew the token; if it did not, the poller finds out why, and call is made
 // again if the lease was only extended meanwhile. Errors are those of Settle and of call.
 func (d *Delivery) Fenced(ctx context.Context, call func(exchange.Token) (known bool, err error)) error {
+	return d.fenced(ctx, false, call)
+}
+
+// FencedOutcome is Fenced for what an outcome writes before it is settled. The context of the
+// handler may have ended, as in a drain. After an error the outcome must not be settled, unless
+// it is one of call.
+func (d *Delivery) FencedOutcome(ctx context.Context, call func(exchange.Token) (known bool, err error)) error {
+	return d.fenced(ctx, true, call)
+}
+
+func (d *Delivery) fenced(ctx context.Context, outcome bool, call func(exchange.Token) (known bool, err error)) error {
 	for range fencedTries {
-		token, err := d.token(ctx)
+		token, err := d.token(ctx, outcome)
 		if err != nil {
 			return err
 		}
@@ -45,9 +57,9 @@ func (d *Delivery) Fenced(ctx context.Context, call func(exchange.Token) (known 
 }
 
 // token asks the poller for the present token of the lease.
-func (d *Delivery) token(ctx context.Context) (exchange.Token, error) {
+func (d *Delivery) token(ctx context.Context, outcome bool) (exchange.Token, error) {
 	answer := make(chan held, 1)
-	d.lease.queue.toPoller(heldNow{d.lease, answer})
+	d.lease.queue.toPoller(heldNow{d.lease, answer, outcome})
 	select {
 	case h := <-answer:
 		return h.token, h.err
@@ -60,7 +72,11 @@ func (d *Delivery) token(ctx context.Context) (exchange.Token, error) {
 
 // heldNow answers a request for a token. Nothing has changed then.
 func (p *poller) heldNow(m heldNow) (changed bool) {
-	token, err := p.core.Held(&m.lease.core)
+	ask := p.core.Held
+	if m.outcomes {
+		ask = p.core.Concludes
+	}
+	token, err := ask(&m.lease.core)
 	m.answer <- held{token, err}
 	return false
 }

@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -61,9 +62,9 @@ func Began(of *poller.Delivery, headers []wakebelltype.Header) {
 const noteTimeout = 10 * time.Second
 
 // Ended notes the outcome of a part at its joins, if it ends the timer, before it is settled;
-// the first call counts. The error says that the Redis of a join is not available: the timer
-// must not be settled then, because a part that has ended without a note is taken for
-// cancelled. RetryOnExpiry is that of the topic.
+// the first call counts. The error says that the lease is lost, or that the Redis of a join is
+// not available: the timer must not be settled then, because a part that has ended without a
+// note is taken for cancelled. RetryOnExpiry is that of the topic.
 func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 	if p == nil || p.closed.Swap(true) {
 		return nil
@@ -77,27 +78,38 @@ func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.of.Context()), noteTimeout)
 	defer cancel()
 	looked := false
-	err := p.of.Fenced(ctx, func(token exchange.Token) (bool, error) {
+	err := p.of.FencedOutcome(ctx, func(token exchange.Token) (bool, error) {
 		if looked { // the lease was extended since then, which proves as much: other heartbeats must not matter
 			return true, nil
 		}
 		looked = true
 		return topic.Store.Holds(ctx, topic.Physical, p.of.ID, token)
 	})
-	if err == nil {
-		for _, r := range p.joins {
-			err = errors.Join(err, topic.Joins.NoteOne(ctx, r, end))
-		}
+	if err != nil {
+		return p.unnoted(ctx, topic, err)
+	}
+	for _, r := range p.joins {
+		err = errors.Join(err, topic.Joins.NoteOne(ctx, r, end))
 	}
 	if errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-		p.closed.Store(false)
-		topic.Logger.WarnContext(ctx, "the end of a part could not be noted at its join; the part is delivered again", "topic", p.of.Topic, "id", p.of.ID, "err", err)
-		return err
+		return p.unnoted(ctx, topic, err)
 	}
-	if err != nil { // the lease is lost, or the state of the join is broken, which the audit finds
+	if err != nil { // the state of the join is broken, which the audit finds
 		topic.Logger.DebugContext(ctx, "the end of a part was not noted at its join", "topic", p.of.Topic, "id", p.of.ID, "err", err)
 	}
 	return nil
+}
+
+// unnoted returns an error after which the end may be noted once more. That of a lost lease is
+// nothing to warn of.
+func (p *Part) unnoted(ctx context.Context, topic *Topic, err error) error {
+	level := slog.LevelWarn
+	if errors.Is(err, poller.ErrLeaseLost) || errors.Is(err, poller.ErrSettled) {
+		level = slog.LevelDebug
+	}
+	p.closed.Store(false)
+	topic.Logger.Log(ctx, level, "the end of a part could not be noted at its join; the part is delivered again", "topic", p.of.Topic, "id", p.of.ID, "err", err)
+	return err
 }
 
 // end returns how the timer ends with an outcome; false: it does not end.

@@ -212,18 +212,23 @@ func (w *workflow) give(p *poller, id string, token exchange.Token, r *progress.
 // note notes the end of a part in two calls, so that the timer may be cancelled between them, and
 // settles it.
 func (w *workflow) note(p *poller, l *leasing.Lease, refs []joins.Ref, end joins.End, o leasing.Outcome, tries int) {
+	unnoted := func() { // as in finished of the library
+		o = leasing.Outcome{Kind: leasing.Crashed, Reason: "no note"}
+		if l.Run.Cause() != nil {
+			o.Kind = leasing.Released
+		}
+		p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, o) })
+	}
 	again := func() {
 		if tries == 0 {
-			p.event(func(c *leasing.Core) {
-				c.Finished(time.Now(), l, leasing.Outcome{Kind: leasing.Failed, Reason: "no note"})
-			})
+			unnoted()
 			return
 		}
 		w.note(p, l, refs, end, o, tries-1)
 	}
-	token, lost := p.core.Held(l)
+	token, lost := p.core.Concludes(l)
 	if lost != nil {
-		p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, o) })
+		unnoted()
 		return
 	}
 	held := false
@@ -236,6 +241,8 @@ func (w *workflow) note(p *poller, l *leasing.Lease, refs []joins.Ref, end joins
 		switch {
 		case !came:
 			again()
+		case !held && l.Run.Cause() != nil:
+			unnoted()
 		case !held: // an extension is on its way, or the lease is lost
 			p.later(100*time.Millisecond, func() { w.note(p, l, refs, end, o, tries) })
 		default:

@@ -282,6 +282,7 @@ func DeliveryWindow(d time.Duration) CommonOption {
 // cancelled or lost, or whose bodies cannot be decoded, do not count.
 func Breaker(b wakebelltype.Breaker) CommonOption {
 	return commonOption(func(s *settings) error {
+		b := b // an option may be applied more than once, at the same time
 		b.Deliveries, b.Window, b.OpenFor = cmp.Or(b.Deliveries, 20), cmp.Or(b.Window, time.Minute), cmp.Or(b.OpenFor, 30*time.Second)
 		s.breaker = &b
 		var ratio error
@@ -303,6 +304,7 @@ func Breaker(b wakebelltype.Breaker) CommonOption {
 // the number of calls adapts, by those that are more than half full.
 func AdaptiveConcurrency(a wakebelltype.Adaptive) CommonOption {
 	return commonOption(func(s *settings) error {
+		a := a // an option may be applied more than once, at the same time
 		a.Min, a.Slowdown, a.FailureRatio = cmp.Or(a.Min, 1), cmp.Or(a.Slowdown, 1.5), cmp.Or(a.FailureRatio, 0.1)
 		s.adaptive = &a
 		var slowdown, ratio error

@@ -154,3 +154,19 @@ func TestAdaptiveConcurrencyIsValidated(t *testing.T) {
 		require.ErrorContains(t, err, "Adaptive.", "%+v", a)
 	}
 }
+
+// TestOptionsMayBeShared applies options that fill in defaults at the same time, as Systems with
+// the same options do. The race detector finds what they share.
+func TestOptionsMayBeShared(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("shared")
+	shared := []wakebell.HandlerOption{
+		wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{}), wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.5}),
+		wakebell.RetryBackoff(time.Second, time.Minute), wakebell.KeyWeights(map[string]int{"gold": 2}),
+	}
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() { wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, shared...) })
+	}
+	group.Wait()
+}

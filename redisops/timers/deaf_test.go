@@ -64,36 +64,47 @@ func TestSubscriptionFollowsItsAddress(t *testing.T) {
 	log := &logged{}
 	f.Logger, f.PingEvery = slog.New(slog.NewTextHandler(log, nil)), 20*time.Millisecond
 	hints := f.listen(t)
-	f.due(t, "at the first server")
-	nextOf(t, hints, exchange.HintDue)
-	require.Eventually(t, func() bool { return f.heard(t) }, 30*time.Second, time.Millisecond)
+	published := 0
+	comes(t, hints, exchange.HintCheck, func() {
+		published++
+		require.NoError(t, f.rdb.Publish(t.Context(), f.key.Hint, "check 1 y").Err())
+	})
+	require.Eventually(t, func() bool { return f.echoes(t, published) > 1 }, 30*time.Second, time.Millisecond)
 
 	moveAddress(t, proxy, before, now)
-	nextOf(t, hints, exchange.HintSubscribed)
+	comes(t, hints, exchange.HintSubscribed, func() {})
 	require.Eventually(t, func() bool { return f.Deaf() == "" }, 30*time.Second, time.Millisecond)
-	require.NoError(t, now.Client(t).Publish(t.Context(), f.key.Hint, "check 1 x").Err())
-	require.Equal(t, "x", nextOf(t, hints, exchange.HintCheck).ID)
+	rdb := now.Client(t)
+	heard := comes(t, hints, exchange.HintCheck, func() { require.NoError(t, rdb.Publish(t.Context(), f.key.Hint, "check 1 x").Err()) })
+	require.Equal(t, "x", heard.ID)
 	text := log.String()
 	require.Contains(t, text, `msg="published messages do not arrive`)
 	require.Contains(t, text, runID(t, before))
 	require.Contains(t, text, runID(t, now))
 }
 
-// nextOf returns the next hint of a kind. On a busy machine an echo may be late, and the
-// subscription is made again, which is a hint more.
-func nextOf(t *testing.T, hints <-chan exchange.Hint, kind exchange.HintKind) exchange.Hint {
+// comes makes a call until a hint of a kind comes, and returns that. On a busy machine an echo
+// may be late: the subscription is made again, and does not hear what is published meanwhile.
+func comes(t *testing.T, hints <-chan exchange.Hint, kind exchange.HintKind, call func()) exchange.Hint {
 	t.Helper()
-	for {
-		if h := next(t, hints); h.Kind == kind {
-			return h
+	for deadline := time.After(time.Minute); ; {
+		call()
+		select {
+		case h := <-hints:
+			if h.Kind == kind {
+				return h
+			}
+		case <-time.After(20 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("no hint of the kind %v", kind)
 		}
 	}
 }
 
-// heard reports whether an echo has been published on the channel of hints.
-func (f *fixture) heard(t *testing.T) bool {
+// echoes returns how many echoes have been published on the channel of hints, besides others.
+func (f *fixture) echoes(t *testing.T, others int) int {
 	t.Helper()
-	return f.calls(t)["publish"] > 2 // that of the hint, and two echoes
+	return f.calls(t)["publish"] - others
 }
 
 // A user that may not publish on its channel keeps its subscription.

@@ -94,6 +94,7 @@ func (w *workflow) look(j *join, also func(*joins.End) bool) {
 	}
 	if v := j.timer; j.complete() && !j.ran && !w.over(j) && !v.leased() && v.due.After(time.Now()) {
 		v.due = time.Now()
+		s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, Sent: v.due})
 	}
 }
 
@@ -306,7 +307,7 @@ func (w *workflow) inTime(id string) {
 	}
 	most := audited
 	if s.plan.Shape == Days {
-		most += 2 * seldom * idle
+		most += 2*seldom*idle + s.plan.Settings.MaxPollingInterval
 	}
 	if late := time.Since(last); late > most {
 		s.broken("joins", "all parts of %s have ended %v ago", id, late)

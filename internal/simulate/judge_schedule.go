@@ -64,7 +64,7 @@ func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *versi
 	if done.Due.After(now) {
 		from = done.Due
 	}
-	j.marks[e.ID] = mark{made: true, until: from.Add(e.Once - grain)}
+	j.marks[e.ID] = mark{made: true, until: from.Add(e.Once - grain - keysAge)}
 }
 
 // unsure forgets until when the mark of an id holds.

@@ -131,7 +131,7 @@ func (s *sim) until(end time.Time) {
 	s.sleepUntil(end)
 }
 
-// keysAge is how late keys expire at most. The server looks at all of them for it, which at
+// keysAge is how early or late keys expire at most. The server looks at all of them for it, which at
 // every event would take a sixth of the time.
 const keysAge = time.Second
 

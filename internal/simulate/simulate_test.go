@@ -94,7 +94,7 @@ func runOne(t *testing.T, plan *Plan) (r Result) {
 func report(t *testing.T, plan *Plan, r Result) {
 	t.Helper()
 	if *noShrinking {
-		t.Fatalf("seed %d: %v", plan.Seed, r.Broken)
+		t.Fatalf("seed %d: %v\n%s", plan.Seed, r.Broken, strings.Join(r.Trace, "\n")) // what happened with -simulate.v
 	}
 	small := Shrink(plan, func(p *Plan) bool {
 		again := runOne(t, p)

@@ -166,7 +166,9 @@ func TestOptionsMayBeShared(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	for range 2 {
-		group.Go(func() { wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, shared...) })
+		group.Go(func() {
+			wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, shared...)
+		})
 	}
 	group.Wait()
 }

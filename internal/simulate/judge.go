@@ -29,7 +29,10 @@ type version struct {
 	until time.Time      // when the lease expires
 }
 
-func (v *version) leased() bool { return v.token != "" && v.until.After(time.Now()) }
+func (v *version) leased() bool { return v.token != "" && v.until.After(inMicros(time.Now())) }
+
+// inMicros is an instant by the clock of Redis, by which leases begin and expire.
+func inMicros(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
 // judge knows what the topic has to have and to do, and checks it with every step.
 type judge struct {
@@ -253,7 +256,7 @@ func (j *judge) extended(h exchange.Held, refused bool, token exchange.Token, tt
 	case v != nil && refused && v.leased():
 		j.sim.broken("acks count", "the lease of %s is not extended, and it is valid", h.ID)
 	case v != nil && !refused:
-		v.token, v.until = token, time.Now().Add(ttl)
+		v.token, v.until = token, inMicros(time.Now()).Add(ttl)
 		j.leased(v)
 	}
 }
@@ -277,7 +280,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	j.soon(v)
 	j.starts.claimed(v)
 	v.claimed = true
-	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
+	v.token, v.until = l.Token, inMicros(now).Add(r.LeaseTTL)
 	j.leased(v)
 }
 

@@ -12,6 +12,7 @@ JOINS ?= 1000
 NODES ?= 20
 SHARDS ?= 16
 OPS ?= 600
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 NOSHRINK ?= false
 RATE ?= 2000
 KILLS ?= 5
@@ -83,8 +84,8 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.all -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.joins $(JOINS) -faults.stalls=$(STALLS) -faults.log '$(if $(LOG),$(abspath $(LOG)))' -faults.o $(O)
 
 simulate: ROUNDS = 100
-simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h OPS=600 NOSHRINK=true)
-	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops $(OPS) -simulate.noshrink=$(NOSHRINK)
+simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h OPS=600 JOBS=2 NOSHRINK=true)
+	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops $(OPS) -simulate.jobs $(JOBS) -simulate.noshrink=$(NOSHRINK)
 
 simulate-mutants: FOR = 60s
 simulate-mutants: ## break one guard after another, and see after how many plans and seconds the simulation detects it (MUTANTS=token SEED=1 FOR=60s)

@@ -34,8 +34,8 @@ func (d *Delivery) Fenced(ctx context.Context, call func(exchange.Token) (known 
 }
 
 // FencedOutcome is Fenced for what an outcome writes before it is settled. The context of the
-// handler may have ended, as in a drain. After an error the outcome must not be settled, unless
-// it is one of call.
+// handler may have ended, as in a drain. After an error that is none of call, either the outcome
+// does not count (ErrSuperseded, ErrCancelled, ErrSettled) or it must not be settled.
 func (d *Delivery) FencedOutcome(ctx context.Context, call func(exchange.Token) (known bool, err error)) error {
 	return d.fenced(ctx, true, call)
 }

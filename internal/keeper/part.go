@@ -85,7 +85,10 @@ func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 		looked = true
 		return topic.Store.Holds(ctx, topic.Physical, p.of.ID, token)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, poller.ErrSuperseded), errors.Is(err, poller.ErrCancelled), errors.Is(err, poller.ErrSettled):
+		return nil // the outcome does not count
+	case err != nil:
 		return p.unnoted(ctx, topic, err)
 	}
 	for _, r := range p.joins {
@@ -104,7 +107,7 @@ func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 // nothing to warn of.
 func (p *Part) unnoted(ctx context.Context, topic *Topic, err error) error {
 	level := slog.LevelWarn
-	if errors.Is(err, poller.ErrLeaseLost) || errors.Is(err, poller.ErrSettled) {
+	if errors.Is(err, poller.ErrLeaseLost) {
 		level = slog.LevelDebug
 	}
 	p.closed.Store(false)

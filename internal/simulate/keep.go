@@ -227,8 +227,8 @@ func (w *workflow) note(p *poller, l *leasing.Lease, refs []joins.Ref, end joins
 		w.note(p, l, refs, end, o, tries-1)
 	}
 	token, lost := p.core.Concludes(l)
-	if lost != nil {
-		unnoted()
+	if lost != nil { // the outcome does not count
+		p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, o) })
 		return
 	}
 	held := false

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 var (
 	simulateSeed = flag.Uint64("simulate.seed", 1, "the seed of the first plan")
 	simulateRuns = flag.Int("simulate.runs", 1, "how many plans at least; .ci/run runs more of them")
+	simulateJobs = flag.Int("simulate.jobs", 1, "plans that run at once; their order and traces stay the same")
 	simulateFor  = flag.Duration("simulate.for", 0, "for how long more plans are drawn")
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
 	simulateRare = flag.Int("simulate.rare", 1, "of so many seeds, the one is run whose plan has the rarest pairs of operations")
@@ -30,19 +32,24 @@ func TestSimulate(t *testing.T) {
 	t.Logf("plans from seed %d on", *simulateSeed)
 	var all Result
 	met, began := pairs.Counts{}, time.Now()
-	for n := 0; n < *simulateRuns || longer.Err() == nil; n++ {
-		plan := choose(met, *simulateSeed+uint64(n**simulateRare))
-		r := runOne(t, plan)
-		if r.Broken != nil {
-			t.Logf("plan %d, seed %d, breaks %q after %v", n+1, plan.Seed, r.Broken.Invariant, time.Since(began).Round(100*time.Millisecond))
-			report(t, plan, r)
-			return
+	for n := 0; n < *simulateRuns || longer.Err() == nil; {
+		plans := make([]*Plan, max(*simulateJobs, 1))
+		for i := range plans {
+			plans[i] = choose(met, *simulateSeed+uint64((n+i)**simulateRare))
 		}
-		for _, line := range r.Trace {
-			t.Log(line)
-		}
-		if all.add(r); n%10 == 9 {
-			t.Logf("%d plans: %d operations, %d timers, %v", n+1, all.Done, all.Scheduled, all.Virtual)
+		for i, r := range runAll(t, plans) {
+			n++
+			if r.Broken != nil {
+				t.Logf("plan %d, seed %d, breaks %q after %v", n, plans[i].Seed, r.Broken.Invariant, time.Since(began).Round(100*time.Millisecond))
+				report(t, plans[i], r)
+				return
+			}
+			for _, line := range r.Trace {
+				t.Log(line)
+			}
+			if all.add(r); n%10 == 0 {
+				t.Logf("%d plans: %d operations, %d timers, %v", n, all.Done, all.Scheduled, all.Virtual)
+			}
 		}
 	}
 	t.Logf("rarest pairs: %s", met.Rarest(names(), 10))
@@ -83,6 +90,24 @@ func (r *Result) add(other Result) {
 	r.Messages, r.Turns = r.Messages+other.Messages, r.Turns+other.Turns
 	r.Travelled, r.Joined = r.Travelled+other.Travelled, r.Joined+other.Joined
 	r.Fired, r.Latest = r.Fired+other.Fired, max(r.Latest, other.Latest)
+}
+
+// runAll runs plans at the same time.
+func runAll(t *testing.T, plans []*Plan) []Result {
+	t.Helper()
+	if len(plans) == 1 {
+		return []Result{runOne(t, plans[0])}
+	}
+	results := make([]Result, len(plans))
+	t.Run("plans", func(t *testing.T) {
+		for i, plan := range plans {
+			t.Run(fmt.Sprint("seed ", plan.Seed), func(t *testing.T) {
+				t.Parallel()
+				results[i] = runOne(t, plan)
+			})
+		}
+	})
+	return results
 }
 
 func runOne(t *testing.T, plan *Plan) (r Result) {

@@ -74,8 +74,12 @@ func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
 		return stream.Run(b, r).Leases
 	}
 	var held []exchange.Lease
-	for range n/claims + 5 { // until 10,000 run, or the rest is parked
-		b.once("claim, "+name, func() { held = append(held, exchangeOf(stream.Request(claims, time.Hour))...) })
+	for i := range n/claims + 5 { // until 10,000 run, or the rest is parked, which claims less
+		what := "claim, "
+		if i > n/claims/2 {
+			what = "claim more, "
+		}
+		b.once(what+name, func() { held = append(held, exchangeOf(stream.Request(claims, time.Hour))...) })
 	}
 	all := []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Release, exchange.DeadLetter}
 	for _, v := range slices.Repeat(all, b.rounds()) { // in turn, for a median of each

@@ -8,8 +8,9 @@ do
 
   -- SORTED is what a timer that is sorted counts, of the WORK of due_keys.lua, and TOUCHED what
   -- a key does of which the next timer has to be due. PAGE is how many timers are read at once,
-  -- and SPARE how much of the room stays for what these bounds do not count.
-  local SORTED, TOUCHED, PAGE, SPARE = 0.14, 0.3, 500, 20
+  -- and SPARE how much of the room stays for what these bounds do not count. LEAST of the work
+  -- stays for the timers that were sorted, and settlements leave SORTS besides.
+  local SORTED, TOUCHED, PAGE, SPARE, SORTS = 0.14, 0.75, 250, 20, 30
 
   local now, now_text = 0, ''
 
@@ -223,7 +224,7 @@ do
     now, now_text = instant, instant_text
     local out, offset, ask, first = {}, 0, want, true
     local last, stopped, kept
-    wanted, room, work = want, ROOM, math.min(0, WORK - 2 * LEAST - many_read)
+    wanted, room, work = want, ROOM, math.min(0, WORK - LEAST - SORTS - many_read)
     fair.open(now, want)
     read_settled()
     repeat

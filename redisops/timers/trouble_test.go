@@ -85,8 +85,6 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 				require.NoError(t, f.rdb.Rename(ctx, key+"-kept", key).Err())
 			}
 		}
-		require.NoError(t, f.rdb.Set(ctx, f.keys.Topics, "x", 0).Err())
-		require.NoError(t, f.rdb.Del(ctx, f.keys.Topics).Err())
 		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused, "settling works again")
 	})
 }

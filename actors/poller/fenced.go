@@ -11,9 +11,9 @@ import (
 // heldNow is the message of a handler's goroutine that asks for the token of its lease. Its
 // answer has room for one.
 type heldNow struct {
-	lease    *lease
-	answer   chan<- held
-	outcomes bool // the token is for an outcome: it does not matter that the context has ended
+	lease   *lease
+	answer  chan<- held
+	outcome bool // the token is for an outcome: it does not matter that the context has ended
 }
 
 // held is the present token of a lease, or why its handler lost it.
@@ -73,7 +73,7 @@ func (d *Delivery) token(ctx context.Context, outcome bool) (exchange.Token, err
 // heldNow answers a request for a token. Nothing has changed then.
 func (p *poller) heldNow(m heldNow) (changed bool) {
 	ask := p.core.Held
-	if m.outcomes {
+	if m.outcome {
 		ask = p.core.Concludes
 	}
 	token, err := ask(&m.lease.core)

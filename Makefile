@@ -42,7 +42,7 @@ demo: ## show timers at work; needs no Redis
 
 # Packages that do less under the race detector or with -short: they compute, or call scripts
 # one after the other, and the detector makes that up to twenty times as long.
-WHOLE = $(shell grep -rlE 'pgregory.net/rapid|testing\.Short\(\)|redistest\.Raced|storetest\.OnEach' --include='*_test.go' --exclude-dir=tools . | xargs -n 1 dirname | sort -u)
+WHOLE = $(shell grep -rlE 'pgregory.net/rapid|testing\.Short\(\)|redistest\.Raced|storetest\.OnEach|^//go:build !race' --include='*_test.go' --exclude-dir=tools . | xargs -n 1 dirname | sort -u)
 
 # The interpreter of Lua in the embedded Redis is built without the race detector: one goroutine
 # has it at a time, and it would be most of the suite. No package with generic code may be:

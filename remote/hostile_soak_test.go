@@ -65,45 +65,6 @@ type siege struct {
 	ran map[string][]span // by attack
 }
 
-// TestHostile mixes all attacks by seed, several at a time, while an honest client
-// works. `make hostile FOR=30m SEED=1` runs it for long.
-func TestHostile(t *testing.T) { //nolint:paralleltest // it measures how long answers take
-	s := &siege{node: serveElsewhere(t), ran: map[string][]span{}, random: rand.New(rand.NewPCG(*hostileSeed, 0))} //nolint:gosec // by seed
-	s.honest = stayHonest(t, s.node.node)
-	eventually(t, func() bool { return s.honest.during(time.Time{}) >= 100 }) // workers and connections have started
-	before := s.node.usage(t)
-	rssBefore, measured := resident(s.node.cmd.Process.Pid) // since the first call
-	began, rounds := time.Now(), 0
-	for !t.Failed() && (rounds == 0 || time.Since(began) < max(*hostileFor, 5*time.Second)) {
-		t.Run(strconv.Itoa(rounds), s.round)
-		rounds++
-	}
-	took := time.Since(began)
-	rss, _ := resident(s.node.cmd.Process.Pid)
-	after := s.node.usage(t)
-	require.NoError(t, s.honest.end(), s.honest.stderr.tail())
-	<-s.honest.followed
-	eventually(t, func() bool { return s.node.usage(t).Goroutines <= before.Goroutines+goroutineSlack }, "goroutines")
-	lines := len(s.node.stderr.with(""))
-	t.Logf("%d rounds of %d attacks in %v, %d log lines\n%s", rounds, len(attacks), took.Round(time.Second), lines, s.honest.table(s.ran))
-	mib := func(now, then uint64) int64 { return (int64(now) - int64(then)) >> 20 } //nolint:gosec // of a machine
-	t.Logf("the node's memory: from %d MiB up to %d MiB more, at the end %d MiB more, of it live %d MiB more; resident: up to %d MiB more",
-		before.Held>>20, mib(after.Most, before.Held), mib(after.Held, before.Held), mib(after.Live, before.Live), mib(rss, rssBefore))
-	if t.Failed() {
-		t.Log(s.node.stderr.tail())
-	}
-	s.judgeAnswers(t)
-	bound := uint64(hostileMemory)
-	if *hostileFor == 0 {
-		bound += unseenGarbage
-	}
-	require.LessOrEqual(t, after.Most, before.Held+bound, "memory")
-	if measured && *hostileFor > 0 {
-		require.LessOrEqual(t, rss, rssBefore+hostileMemory, "resident memory")
-	}
-	require.LessOrEqual(t, lines, max(hostileLines, int(hostileLines*took/hostileLinesTime)), "log lines")
-}
-
 // round makes each attack once, up to three at a time.
 func (s *siege) round(t *testing.T) {
 	order := s.random.Perm(len(attacks))

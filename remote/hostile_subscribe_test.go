@@ -15,31 +15,6 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// One principal must not use up the subscriptions of all, and the end of its session
-// must not delay the next Subscribe (it once did for 76 s).
-func TestPrincipalHasItsShareOfSubscriptionsAndLeavesQuickly(t *testing.T) {
-	t.Parallel()
-	n := serve(t, withMallory())
-	mallory := talk(t, n, malloryToken)
-	const share = 2000
-	all := make([]proto.Message, share+1)
-	name := redistest.Name(t)
-	for i := range all {
-		all[i] = subscription(name+strconv.Itoa(i), 1)
-	}
-	refused := 0
-	for _, answer := range mallory.asks(all...) {
-		if fault, ok := answer.(*messages.Error); ok {
-			refused++
-			require.Equal(t, messages.Code_CODE_OVERLOADED, fault.GetCode(), fault.GetMessage())
-		}
-	}
-	require.Equal(t, 1, refused)
-	n.subscribes(t, secret)
-	mallory.end()
-	n.subscribes(t, secret)
-}
-
 // A topic must not stay open for the life of the node once it had a subscriber.
 func TestTopicEndsWithItsLastSubscriber(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,6 @@
 package remote_test
 
 import (
-	"context"
-	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,12 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/remote"
 )
 
 // Without the guard, each of these ends the node, stops its actors or is relayed.
@@ -165,42 +159,6 @@ func TestProtoactorsOwnCallsDoNotPanic(t *testing.T) {
 	n.alive(t)
 }
 
-func TestFramesAreBounded(t *testing.T) {
-	t.Parallel()
-	cfg := withToken()
-	cfg.MaxMessage = 1 << 20
-	n := serve(t, cfg)
-	for name, b := range map[string]*premote.MessageBatch{
-		"in bytes": {Envelopes: []*premote.MessageEnvelope{{MessageData: make([]byte, 2<<20)}}},
-		"in envelopes": {Envelopes: func() []*premote.MessageEnvelope {
-			all := make([]*premote.MessageEnvelope, 300_000)
-			for i := range all {
-				all[i] = &premote.MessageEnvelope{}
-			}
-			return all
-		}()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := meet(t, n).hello(deadAddress(t)).welcomed()
-			s.batch(b)
-			require.Error(t, s.ended())
-			n.alive(t)
-		})
-	}
-	t.Run("in parts of a body", func(t *testing.T) {
-		t.Parallel()
-		s := meet(t, n).hello(deadAddress(t)).welcomed()
-		timers := make([]*messages.ScheduleRequest, 300_000)
-		for i := range timers {
-			timers[i] = &messages.ScheduleRequest{}
-		}
-		s.batch(s.batchOf(s.gateway(), &messages.ScheduleBatchRequest{Timers: timers}))
-		require.Error(t, s.ended())
-		n.alive(t)
-	})
-}
-
 func TestWatchesOfPeerAreBounded(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
@@ -211,84 +169,4 @@ func TestWatchesOfPeerAreBounded(t *testing.T) {
 	}
 	eventually(t, func() bool { return len(n.log.with("it watches too much")) == 1 })
 	n.alive(t)
-}
-
-// A million requests whose answers are not read: the node reads only as many as it
-// has room to answer.
-func TestMillionRequestsWithoutReadingAnswer(t *testing.T) {
-	t.Parallel()
-	n := serve(t, withToken())
-	address := blackHole(t)
-	s := meet(t, n)
-	s.hello(address).welcomed()
-	const each = 1000
-	b := s.batchOf(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
-	b.Senders = []*actor.PID{actor.NewPID(address, "missing")}
-	b.Envelopes[0].Sender = 1
-	for len(b.Envelopes) < each {
-		b.Envelopes = append(b.Envelopes, proto.CloneOf(b.Envelopes[0]))
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	var sent int
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for sent = 0; sent < 1000; sent++ {
-			if s.stream.Send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_MessageBatch{MessageBatch: b}}) != nil {
-				return
-			}
-		}
-	}()
-	select {
-	case <-done:
-		require.Fail(t, "the node read all of it")
-	case <-time.After(2 * time.Second): // the flow control of its stream holds it up
-	}
-	n.alive(t)
-	// Other tests run at the same time and release their memory later. Without the
-	// bound, a million requests would use four times as much until they are answered.
-	require.Eventually(t, func() bool {
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		return int64(after.HeapAlloc)-int64(before.HeapAlloc) < int64(256<<20)
-	}, patience, 250*time.Millisecond)
-	require.NoError(t, s.conn.Close())
-	<-done
-	require.Less(t, sent, 100)
-}
-
-// Verdicts have no answer, so no room is reserved for them: a flood of them waits for
-// the hub to process the earlier ones.
-func TestFloodOfVerdictsAboutNothing(t *testing.T) { //nolint:paralleltest // it measures memory
-	n := serve(t, withToken())
-	subscribe(t, dial(t, n), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
-	s := meet(t, n)
-	s.hello(deadAddress(t)).welcomed()
-	const each, frames = 1000, 200
-	b := s.batchOf(s.gateway(), &messages.Verdicts{
-		Topic: n.topic.Name(), Subscriber: "s",
-		Verdicts: []*messages.Verdict{{Id: "x", Kind: &messages.Verdict_Ack{Ack: &messages.Ack{Delivery: 7}}}},
-	})
-	for len(b.Envelopes) < each {
-		b.Envelopes = append(b.Envelopes, proto.CloneOf(b.Envelopes[0]))
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for range frames {
-		s.batch(b)
-	}
-	n.alive(t)
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(256<<20))
-	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID("a"))
-	require.NoError(t, err)
-	eventually(t, func() bool {
-		_, _, err := n.Client().Get(t.Context(), n.topic.Name(), "a")
-		return errors.Is(err, wakebell.ErrNotFound)
-	})
-	require.Empty(t, n.log.with("a peer was refused"))
 }

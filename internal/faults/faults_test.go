@@ -76,17 +76,25 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// chosen returns the scenarios that the flags select.
+// chosen returns the scenarios that the flags select. Under the race detector, which makes
+// nodes many times as expensive, the suite runs few: it runs all without the detector too.
 func chosen(t *testing.T) []scenario {
 	t.Helper()
 	switch {
+	case *only == "" && redistest.Raced:
+		return named(t, "kill", "gates")
 	case *only == "" && *all:
 		return slices.Concat(scenarios, simulated)
 	case *only == "":
 		return scenarios
 	}
+	return named(t, strings.Split(*only, ",")...)
+}
+
+func named(t *testing.T, names ...string) []scenario {
+	t.Helper()
 	var some []scenario
-	for name := range strings.SplitSeq(*only, ",") {
+	for _, name := range names {
 		known := slices.Concat(scenarios, simulated, apart)
 		i := slices.IndexFunc(known, func(s scenario) bool { return s.name == name })
 		if i < 0 {

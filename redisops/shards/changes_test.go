@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -230,35 +229,6 @@ func (c *changing) resume(t *testing.T) error {
 		return c.reshard(t, c.from, max(l.To, l.Count()))
 	}
 	return c.move(t)
-}
-
-// TestEveryChangeOfPlaceCanBeEnded begins a change of the place of a topic, ends its process,
-// and tries another change. Whether that is refused or not, one documented command ends
-// what has begun: that which the error names, and then everything is there once.
-func TestEveryChangeOfPlaceCanBeEnded(t *testing.T) {
-	t.Parallel()
-	for begun, begin := range beginnings {
-		for tried, try := range attempts {
-			t.Run(begun+", "+tried, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					c := newChanging(t)
-					begin(t, c)
-					if err := try(t, c); err != nil {
-						require.ErrorIs(t, err, wakebelltype.ErrInvalid)
-					}
-					if err := c.resume(t); err != nil {
-						require.ErrorIs(t, err, wakebelltype.ErrInvalid)
-						require.ErrorContains(t, err, "--abort")
-						_, err = c.from.AbortMove(t.Context(), c.from.topic)
-						require.NoError(t, err)
-						require.NoError(t, c.resume(t))
-					}
-					c.rests(t, begun == "a move has taken timers that arrived")
-				})
-			})
-		}
-	}
 }
 
 // rests checks that nothing has begun, and that each timer is there once. Those of an aborted

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/internal/pairs"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -161,30 +160,3 @@ var details = regexp.MustCompile(`"[^"]*"|[tubv]\d+|[-\d.]+(h|m|s|ms|µs|ns)?|~`
 
 // kindOf returns what is wrong without ids and numbers.
 func kindOf(wrong string) string { return details.ReplaceAllString(wrong, "") }
-
-// TestEveryPairOfOperations checks that timers are delivered, or wait for a named reason
-// that ends, and that no limit is exceeded, for every pair of operations.
-func TestEveryPairOfOperations(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	met := pairs.Counts{}
-	began, runs := time.Now(), 0
-	known := map[string]bool{}
-	for ; runs < *modelsRuns && *modelsFor == 0 || time.Since(began) < *modelsFor; runs++ {
-		seed := *modelsSeed + uint64(runs)
-		p := drawPlan(seed)
-		met.Count(pairsOf(p))
-		wrong, _ := play(t, server, p)
-		if wrong == "" || known[kindOf(wrong)] {
-			continue
-		}
-		known[kindOf(wrong)] = true
-		p = shorten(t, server, p, wrong)
-		wrong, log := play(t, server, p)
-		t.Errorf("run %d of the model, -models.seed %d, SkipFailed %v, %v:\n%s\n%s", runs+1, seed, p.skips, p.steps, strings.Join(log, "\n"), wrong)
-		if !*modelsAll {
-			break
-		}
-	}
-	t.Logf("%d runs, rarest pairs: %s", runs, met.Rarest(operationNames(), 10))
-}

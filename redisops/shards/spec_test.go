@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,24 +25,6 @@ var (
 	specSeed = flag.Uint64("spec.seed", 1, "the seed of the first history of the specification")
 	specRuns = flag.Int("spec.runs", 60, "how many histories of the specification run against the scripts")
 )
-
-// TestScriptsRefineTheSpecification runs histories of internal/spec against the scripts on
-// a real Redis, in virtual time: every answer and the content of the topic after every
-// step agree.
-func TestScriptsRefineSpecification(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	for run := range *specRuns {
-		seed := *specSeed + uint64(run)
-		synctest.Test(t, func(t *testing.T) {
-			r := newRefinement(t, server, seed)
-			for range 60 {
-				r.step()
-			}
-			require.NoError(t, r.server.Close())
-		})
-	}
-}
 
 // tick is a tick of the specification. It is long beside what a change of the layout waits.
 const tick = 1000 * time.Second

@@ -1,3 +1,5 @@
+//go:build !race
+
 package timers
 
 import (
@@ -14,14 +16,6 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
-
-// keyRated settles, and claims up to want timers under flow control, for a long time.
-func (f *fixture) keyRated(t testing.TB, want int, flow exchange.Flow, settle ...exchange.Settlement) *exchange.Reply {
-	t.Helper()
-	r := f.Request(want, 1000*time.Hour)
-	r.Flow, r.Settle = flow, settle
-	return f.Run(t, r)
-}
 
 // tokenLate is by how much later than its token a timer may start.
 const tokenLate = 21 * time.Millisecond

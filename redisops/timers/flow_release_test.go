@@ -1,3 +1,5 @@
+//go:build !race
+
 package timers
 
 import (
@@ -70,14 +72,6 @@ func TestReleaseGivesBackOnlyWhatHasNotReturned(t *testing.T) {
 			})
 		}
 	}
-}
-
-// claimFor claims up to want timers for so long.
-func (f *fixture) claimFor(t testing.TB, ttl time.Duration, want int, flow exchange.Flow) *exchange.Reply {
-	t.Helper()
-	r := f.Request(want, ttl)
-	r.Flow = flow
-	return f.Run(t, r)
 }
 
 // claimAll claims as long as timers are there, and returns how many there were.

@@ -1,12 +1,11 @@
+//go:build !race
+
 package timers
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
@@ -31,29 +30,6 @@ func (f *fixture) walk(t *testing.T, filter Filter, between func(page []Timer)) 
 		}
 		filter.After = next
 	}
-}
-
-// plant writes timers as Python does, quickly.
-func (f *fixture) plant(t *testing.T, score float64, names ...string) {
-	t.Helper()
-	for part := range slices.Chunk(names, 1000) {
-		zs := make([]redis.Z, len(part))
-		fields := make([]any, 0, 2*len(part))
-		for i, id := range part {
-			zs[i] = z(score, id)
-			fields = append(fields, id, "p-"+id)
-		}
-		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, zs...).Err())
-		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, fields...).Err())
-	}
-}
-
-func numbered(n int) []string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf("%05d", i)
-	}
-	return names
 }
 
 func TestListPagesThroughTies(t *testing.T) {

@@ -1,3 +1,5 @@
+//go:build !race
+
 package timers
 
 import (
@@ -57,24 +59,6 @@ func TestParkedTimersCostNothing(t *testing.T) {
 	require.Equal(t, fewExchanges, manyExchanges)
 	require.Equal(t, fewHandOvers, manyHandOvers, "from one timer of the blocked key to the next")
 	require.Less(t, manyHandOvers["hmget"], 5*10)
-}
-
-// scheduleMany schedules timers that are due, in the order of their numbers.
-func (f *fixture) scheduleMany(t testing.TB, name string, n int, key func(i int) string) {
-	t.Helper()
-	base := time.Now().Add(-time.Hour)
-	entries := make([]Entry, n)
-	for i := range entries {
-		entries[i] = Entry{ID: fmt.Sprintf("%s-%06d", name, i), Key: key(i), Payload: []byte("body"), At: base.Add(time.Duration(i) * time.Microsecond)}
-	}
-	f.schedule(t, entries...)
-}
-
-func acks(leases []exchange.Lease) (all []exchange.Settlement) {
-	for _, l := range leases {
-		all = append(all, ack(l))
-	}
-	return all
 }
 
 // TestKeysTakeTurns checks that keys with long backlogs take turns, also if the timers of

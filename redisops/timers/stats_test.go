@@ -1,3 +1,5 @@
+//go:build !race
+
 package timers
 
 import (
@@ -13,13 +15,6 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-func (f *fixture) stats(t testing.TB) wakebelltype.Stats {
-	t.Helper()
-	st, err := f.Stats(t.Context(), f.topic)
-	require.NoError(t, err)
-	return st
-}
 
 func TestStatsCountEachTimerOnce(t *testing.T) {
 	t.Parallel()

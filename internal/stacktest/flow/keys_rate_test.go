@@ -22,7 +22,7 @@ func TestRateLimitByKeyIsReachedAfterPause(t *testing.T) {
 		wakebell.Handle(topic, handle, wakebell.RateLimitByKey(10, time.Second, 10), wakebell.MaxConcurrent(20)),
 	}}
 	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
-		drafts := make([]wakebell.Draft, 2000)
+		drafts := make([]wakebell.Draft, 1000)
 		for i := range drafts {
 			drafts[i] = topic.Draft(i, wakebell.Key("k"))
 		}

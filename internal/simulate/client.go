@@ -36,7 +36,12 @@ func (c *client) call(what string, do func(key *timers.Key) error) {
 			s.after(s.plan.Timeout, try)
 			return
 		}
-		if err := do(key); err != nil {
+		switch err := s.unlessRefused(func() error { return do(key) }); {
+		case err != nil && s.refusing():
+			s.note("%s: %v", what, err)
+			s.after(s.plan.Timeout, try)
+			return
+		case err != nil:
 			s.broken("errors", "%s: %v", what, err)
 		}
 		if s.cut() {

@@ -18,7 +18,7 @@ var errCut = errors.New("the network has lost it")
 func (s *sim) transit() time.Duration { return s.between(100*time.Microsecond, 3*time.Millisecond) }
 
 // cut reports whether the network loses something.
-func (s *sim) cut() bool { return s.faulty && s.chance(s.plan.Loss) }
+func (s *sim) cut() bool { return s.away() || s.faulty && s.chance(s.plan.Loss) }
 
 // Send carries a flight to Redis and its reply back, unless the network loses one of them. It
 // may also deliver the request once more, later.
@@ -35,7 +35,11 @@ func (p *poller) Send(f *leasing.Flight) {
 			return
 		}
 		if f.Peek {
-			next, err := p.timers.Peek(s.ctx)
+			var next exchange.PeekReply
+			err := s.unlessRefused(func() (err error) {
+				next, err = p.timers.Peek(s.ctx)
+				return err
+			})
 			answer(s.transit(), func(c *leasing.Core) { c.Peeked(time.Now(), f, next, err) })
 			return
 		}
@@ -45,6 +49,9 @@ func (p *poller) Send(f *leasing.Flight) {
 			copied := request
 			s.after(s.between(0, 20*time.Second), func() {
 				s.note("%s gets a request of %s once more", p.name, p.node.name)
+				if s.away() || s.refusing() {
+					return
+				}
 				if _, err := p.source.Exchange(s.ctx, &copied); err != nil && !errors.Is(err, exchange.ErrStale) {
 					s.broken("errors", "an exchange that was delivered once more: %v", err)
 				}
@@ -66,8 +73,15 @@ func (p *poller) Send(f *leasing.Flight) {
 func (p *poller) exchange(r *exchange.Request) (*exchange.Reply, error) {
 	s := p.sim
 	s.result.Exchanges++
-	reply, err := p.source.Exchange(s.ctx, r)
+	var reply *exchange.Reply
+	err := s.unlessRefused(func() (err error) {
+		reply, err = p.source.Exchange(s.ctx, r)
+		return err
+	})
 	switch {
+	case err != nil && s.refusing():
+		s.note("%s refuses %s: %v", p.name, p.node.name, err)
+		return nil, err
 	case errors.Is(err, exchange.ErrStale):
 		s.broken("streams", "%s: a request of %s is stale, and it is the last one of its stream", p.name, p.node.name)
 	case err != nil:
@@ -89,10 +103,15 @@ func (p *poller) ReadOverride() {
 			})
 			return
 		}
-		set, left, mark, err := p.timers.Control(s.ctx)
-		if err == nil {
-			err = p.timers.SweepKeys(s.ctx, flowOf(tuning.Override(p.settings().Public(), set.Settings)))
-		}
+		var set wakebelltype.Control
+		var left time.Duration
+		var mark string
+		err := s.unlessRefused(func() (err error) {
+			if set, left, mark, err = p.timers.Control(s.ctx); err != nil {
+				return err
+			}
+			return p.timers.SweepKeys(s.ctx, flowOf(tuning.Override(p.settings().Public(), set.Settings)))
+		})
 		o := leasing.Override{Paused: set.Paused, PausedFor: left, Mark: mark, Apply: func(to *leasing.Settings) {
 			to.Flow = flowOf(tuning.Override(to.Public(), set.Settings))
 		}}
@@ -108,7 +127,11 @@ func (p *poller) RemoveOrphans() {
 		return
 	}
 	s.after(s.transit(), func() {
-		swept, err := p.source.RemoveOrphans(s.ctx)
+		var swept exchange.Swept
+		err := s.unlessRefused(func() (err error) {
+			swept, err = p.source.RemoveOrphans(s.ctx)
+			return err
+		})
 		p.later(s.transit(), func() { p.event(func(c *leasing.Core) { c.OrphansRemoved(swept, err) }) })
 	})
 }

@@ -25,9 +25,10 @@ type drawn int
 const (
 	sometimes drawn = iota // in about half of the plans
 	always
-	faulty // sometimes, and not when nothing goes wrong
-	inMany // in each plan of that shape, and in no other
-	joined // in plans with joins, see withJoins
+	faulty  // sometimes, and not when nothing goes wrong
+	inMany  // in each plan of that shape, and in no other
+	joined  // in plans with joins, see withJoins
+	outages // in plans with outages, see withOutages
 )
 
 // kinds are all operations: those of users and operators, and what happens to processes.
@@ -84,6 +85,8 @@ func init() { // in a function, because operations name their kinds
 		{"crash", 1, faulty, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, true},
 		{"stall", 1, faulty, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * longestStall / 100) }, nil, true},
 		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil, true},
+		{"restart Redis", 1, outages, func(s *sim, o Op) { s.restartRedis(o) }, nil, true},
+		{"refuse commands", 1, outages, func(s *sim, o Op) { s.refuseCommands(o) }, nil, true},
 		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil, true},
 		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil, true},
 	}

@@ -119,12 +119,8 @@ func (n *node) follow() {
 	if n.leaving || s.cut() {
 		return
 	}
-	if _, err := n.store.Settle(ctx, topic); err != nil {
-		s.note("%s settle: %v", n.name, err)
-		return
-	}
-	if _, err := n.store.DeliverAbandoned(ctx, topic); err != nil {
-		s.note("%s deliver: %v", n.name, err)
+	if err := s.unlessRefused(func() error { return n.settle(ctx) }); err != nil {
+		s.note("%s follows: %v", n.name, err)
 		return
 	}
 	n.track(&n.pollers, n.store, topic, func(*poller) {})

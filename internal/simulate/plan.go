@@ -108,6 +108,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 		p.Ops = append(p.Ops, op)
 	}
 	p.withJoins()
+	p.withOutages()
 	return p
 }
 

@@ -85,6 +85,7 @@ type sim struct {
 	turns *turns // at the gate
 
 	faulty  bool      // the network misbehaves
+	outage  outage    // of Redis
 	done    bool      // no client calls any more
 	resting time.Time // since when nothing goes wrong; zero: it does
 	hash    hash.Hash64
@@ -244,6 +245,7 @@ func (s *sim) play() {
 		s.until(s.begin.Add(op.At + pause))
 		s.note("op %v", op)
 		s.result.Done++
+		s.outlast(op.kind)
 		op.kind.do(s, op)
 	}
 }

@@ -1,0 +1,98 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// outage is a time in which Redis is away, or refuses what nodes and clients ask of it.
+type outage struct {
+	away    time.Time // until when no command reaches it
+	refuses time.Time // until when it answers with refusal
+	refusal string
+}
+
+// refusals are answers to commands that have no effect.
+var refusals = []string{
+	"LOADING Redis is loading the dataset in memory",
+	"OOM command not allowed when used memory > 'maxmemory'.",
+	"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+	"READONLY You can't write against a read only replica.",
+	"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+	"NOREPLICAS Not enough good replicas to write.",
+}
+
+// restartRedis has Redis be away for a while, and forget its scripts.
+func (s *sim) restartRedis(o Op) {
+	s.flushScripts()
+	s.outage.away = time.Now().Add(time.Duration(o.B) * 100 * time.Millisecond)
+}
+
+// refuseCommands has Redis refuse commands for a while.
+func (s *sim) refuseCommands(o Op) {
+	s.outage.refuses, s.outage.refusal = time.Now().Add(time.Duration(o.B)*100*time.Millisecond), refusals[o.A%len(refusals)]
+}
+
+// away reports whether no command reaches Redis.
+func (s *sim) away() bool { return s.faulty && time.Now().Before(s.outage.away) }
+
+// refusing reports whether Redis refuses commands.
+func (s *sim) refusing() bool { return s.faulty && time.Now().Before(s.outage.refuses) }
+
+// outlast waits until Redis carries out the commands of an operation that is not repeated.
+func (s *sim) outlast(k *kind) {
+	if k.drawn == always || k.drawn == faulty || k.drawn == outages {
+		return
+	}
+	for s.away() || s.refusing() {
+		s.until(latest(s.outage.away, s.outage.refuses))
+	}
+}
+
+// unlessRefused makes a call to Redis, whose commands it may refuse. The caller finds out by
+// the error, as in production, and by refusing whether it is meant.
+func (s *sim) unlessRefused(call func() error) error {
+	if s.refusing() {
+		s.server.SetError(s.outage.refusal)
+		defer s.server.SetError("")
+	}
+	return call()
+}
+
+// settle ends what processes that have died have left of changes of the layout.
+func (n *node) settle(ctx context.Context) error {
+	if _, err := n.store.Settle(ctx, topic); err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	if _, err := n.store.DeliverAbandoned(ctx, topic); err != nil {
+		return fmt.Errorf("deliver: %w", err)
+	}
+	return nil
+}
+
+// withOutages adds outages of Redis to some of the plans, as withJoins adds joins.
+func (p *Plan) withOutages() {
+	if p.Seed%8 != 6 && p.Seed%32 != 17 {
+		return
+	}
+	r := rand.New(rand.NewPCG(p.Seed, 4)) //nolint:gosec // a plan is to be repeated
+	var some []*kind
+	for i := range kinds {
+		if k := &kinds[i]; k.drawn == outages {
+			some = append(some, k)
+		}
+	}
+	p.Loss = max(p.Loss, 0.02) // calls are repeated
+	var ops []Op
+	for _, op := range p.Ops {
+		if ops = append(ops, op); !op.Calm && r.IntN(12) == 0 {
+			ops = append(ops, Op{At: op.At, kind: some[r.IntN(len(some))], A: r.IntN(100), B: r.IntN(100)})
+		}
+	}
+	p.Ops = ops
+}
+
+func latest(at ...time.Time) time.Time { return slices.MaxFunc(at, time.Time.Compare) }

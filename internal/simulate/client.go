@@ -36,9 +36,9 @@ func (c *client) call(what string, do func(key *timers.Key) error) {
 			s.after(s.plan.Timeout, try)
 			return
 		}
-		switch err := s.unlessRefused(func() error { return do(key) }); {
-		case err != nil && s.refusing():
-			s.note("%s: %v", what, err)
+		switch refused, err := s.attempt(func() error { return do(key) }); {
+		case refused:
+			s.note("%s is refused: %v", what, err)
 			s.after(s.plan.Timeout, try)
 			return
 		case err != nil:

@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
@@ -74,4 +76,15 @@ func (n *node) stall(d time.Duration) {
 	n.sim.note("%s stalls for %v", n.name, d)
 	n.stalled = time.Now().Add(d)
 	n.sim.judge.stalls(n)
+}
+
+// settle ends what processes that have died have left of changes of the layout.
+func (n *node) settle(ctx context.Context) error {
+	if _, err := n.store.Settle(ctx, topic); err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	if _, err := n.store.DeliverAbandoned(ctx, topic); err != nil {
+		return fmt.Errorf("deliver: %w", err)
+	}
+	return nil
 }

@@ -36,7 +36,7 @@ func (p *poller) Send(f *leasing.Flight) {
 		}
 		if f.Peek {
 			var next exchange.PeekReply
-			err := s.unlessRefused(func() (err error) {
+			_, err := s.attempt(func() (err error) {
 				next, err = p.timers.Peek(s.ctx)
 				return err
 			})
@@ -48,10 +48,10 @@ func (p *poller) Send(f *leasing.Flight) {
 		if s.faulty && s.chance(s.plan.Repeat) {
 			copied := request
 			s.after(s.between(0, 20*time.Second), func() {
-				s.note("%s gets a request of %s once more", p.name, p.node.name)
 				if s.away() || s.refusing() {
 					return
 				}
+				s.note("%s gets a request of %s once more", p.name, p.node.name)
 				if _, err := p.source.Exchange(s.ctx, &copied); err != nil && !errors.Is(err, exchange.ErrStale) {
 					s.broken("errors", "an exchange that was delivered once more: %v", err)
 				}
@@ -74,13 +74,13 @@ func (p *poller) exchange(r *exchange.Request) (*exchange.Reply, error) {
 	s := p.sim
 	s.result.Exchanges++
 	var reply *exchange.Reply
-	err := s.unlessRefused(func() (err error) {
+	refused, err := s.attempt(func() (err error) {
 		reply, err = p.source.Exchange(s.ctx, r)
 		return err
 	})
 	switch {
-	case err != nil && s.refusing():
-		s.note("%s refuses %s: %v", p.name, p.node.name, err)
+	case refused:
+		s.note("%s refuses a request of %s: %v", p.name, p.node.name, err)
 		return nil, err
 	case errors.Is(err, exchange.ErrStale):
 		s.broken("streams", "%s: a request of %s is stale, and it is the last one of its stream", p.name, p.node.name)
@@ -106,7 +106,7 @@ func (p *poller) ReadOverride() {
 		var set wakebelltype.Control
 		var left time.Duration
 		var mark string
-		err := s.unlessRefused(func() (err error) {
+		_, err := s.attempt(func() (err error) {
 			if set, left, mark, err = p.timers.Control(s.ctx); err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func (p *poller) RemoveOrphans() {
 	}
 	s.after(s.transit(), func() {
 		var swept exchange.Swept
-		err := s.unlessRefused(func() (err error) {
+		_, err := s.attempt(func() (err error) {
 			swept, err = p.source.RemoveOrphans(s.ctx)
 			return err
 		})

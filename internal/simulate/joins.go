@@ -265,9 +265,6 @@ func (w *workflow) added(j *join, parts []wakebelltype.Part, err error) {
 	}
 	for _, p := range further {
 		j.parts = append(j.parts, p.ID)
-		if w.timers[p.ID] == nil { // its node noted no end here, and the client may die before it looks
-			w.loose[p.ID] = true
-		}
 	}
 }
 

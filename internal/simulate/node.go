@@ -119,7 +119,7 @@ func (n *node) follow() {
 	if n.leaving || s.cut() {
 		return
 	}
-	if err := s.unlessRefused(func() error { return n.settle(ctx) }); err != nil {
+	if _, err := s.attempt(func() error { return n.settle(ctx) }); err != nil {
 		s.note("%s follows: %v", n.name, err)
 		return
 	}

@@ -1,10 +1,7 @@
 package simulate
 
 import (
-	"context"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -47,35 +44,31 @@ func (s *sim) outlast(k *kind) {
 	if k.drawn == always || k.drawn == faulty || k.drawn == outages {
 		return
 	}
-	for s.away() || s.refusing() {
-		s.until(latest(s.outage.away, s.outage.refuses))
+	for s.away() {
+		s.until(s.outage.away)
+	}
+	for s.refusing() {
+		s.until(s.outage.refuses)
 	}
 }
 
-// unlessRefused makes a call to Redis, whose commands it may refuse. The caller finds out by
-// the error, as in production, and by refusing whether it is meant.
-func (s *sim) unlessRefused(call func() error) error {
-	if s.refusing() {
-		s.server.SetError(s.outage.refusal)
-		defer s.server.SetError("")
+// attempt makes a call whose commands Redis may refuse, and reports whether it has: the error is
+// expected then. Calls without commands, and those to the second Redis, succeed meanwhile.
+func (s *sim) attempt(call func() error) (refused bool, err error) {
+	if !s.refusing() {
+		return false, call()
 	}
-	return call()
+	s.server.SetError(s.outage.refusal)
+	defer s.server.SetError("")
+	err = call()
+	return err != nil, err
 }
 
-// settle ends what processes that have died have left of changes of the layout.
-func (n *node) settle(ctx context.Context) error {
-	if _, err := n.store.Settle(ctx, topic); err != nil {
-		return fmt.Errorf("settle: %w", err)
-	}
-	if _, err := n.store.DeliverAbandoned(ctx, topic); err != nil {
-		return fmt.Errorf("deliver: %w", err)
-	}
-	return nil
-}
-
-// withOutages adds outages of Redis to some of the plans, as withJoins adds joins.
+// withOutages adds outages of Redis to an eighth of the plans. They are not those with joins: a
+// part may be cancelled while the note of its end waits for Redis, and the judge of joins does
+// not know which of the two counts.
 func (p *Plan) withOutages() {
-	if p.Seed%8 != 6 && p.Seed%32 != 17 {
+	if p.Seed%8 != 6 {
 		return
 	}
 	r := rand.New(rand.NewPCG(p.Seed, 4)) //nolint:gosec // a plan is to be repeated
@@ -94,5 +87,3 @@ func (p *Plan) withOutages() {
 	}
 	p.Ops = ops
 }
-
-func latest(at ...time.Time) time.Time { return slices.MaxFunc(at, time.Time.Compare) }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/wakebell/wakebell/internal/pairs"
 )
 
@@ -130,6 +132,18 @@ func report(t *testing.T, plan *Plan, r Result) {
 	var traced Result
 	synctest.Test(t, func(t *testing.T) { traced = Run(t.Context(), small, true) })
 	t.Fatalf("seed %d, %v, %d nodes, loss %v, repeat %v, %+v\n%s", small.Seed, small.Shape, small.Nodes, small.Loss, small.Repeat, small.Settings, strings.Join(traced.Trace, "\n"))
+}
+
+// TestOutagesConcernNodesAndClients checks that Redis is away and refuses commands in a plan, and
+// that nodes and clients meet both.
+func TestOutagesConcernNodesAndClients(t *testing.T) {
+	t.Parallel()
+	var r Result
+	synctest.Test(t, func(t *testing.T) { r = Run(t.Context(), Draw(14, 150), true) })
+	trace := strings.Join(r.Trace, "\n")
+	for _, line := range []string{"op restart Redis", " loses a request of ", ": the request is lost", "op refuse commands", " refuses a request of ", " is refused: "} {
+		require.Contains(t, trace, line)
+	}
 }
 
 // TestSameSeedSameTrace runs plans twice: the same things happen, to the byte.

@@ -7,38 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// queueScript fills the lists of a queue, 10,000 entries in a call: messages in pending, or
-// in processing with an expired lease, or dead letters as Python writes them.
-var queueScript = redis.NewScript(`
-for from = tonumber(ARGV[2]), tonumber(ARGV[2]) + 9999, 100 do
-  local list, deadlines, tokens, counts = {}, {}, {}, {}
-  for i = from, from + 99 do
-    local stored = 'letter ' .. i % 10
-    if ARGV[1] ~= 'dead' then
-      local id = string.format('%012x7%019x', 1e12 + i, i)
-      stored = '\30RMQ1:{"id":"' .. id .. '","payload":"message ' .. i .. '"}'
-    end
-    list[#list + 1] = stored
-    deadlines[#deadlines + 1], deadlines[#deadlines + 2] = i + 1, stored
-    tokens[#tokens + 1], tokens[#tokens + 2] = stored, i
-    counts[#counts + 1], counts[#counts + 2] = stored, 1
-  end
-  redis.call('LPUSH', KEYS[1], unpack(list))
-  if ARGV[1] == 'processing' then
-    redis.call('ZADD', KEYS[2], unpack(deadlines))
-    redis.call('HSET', KEYS[3], unpack(tokens))
-    redis.call('HSET', KEYS[4], unpack(counts))
-  end
-end
-return 0`)
 
 func (b *bench) queue(name string) *queue.Queue {
 	b.Helper()
@@ -51,10 +24,10 @@ func (b *bench) queue(name string) *queue.Queue {
 func (b *bench) fillQueue(name, what, list string, n int) {
 	b.Helper()
 	base := name + "::"
-	keys := []string{base + list, base + "processing:lease_deadlines", base + "processing:lease_tokens", base + "processing:delivery_counts"}
-	for from := 0; from < n; from += 10_000 {
-		b.must(queueScript.Run(b.Context(), b.other, keys, what, from).Err())
+	keys := storetest.QueueKeys{
+		List: base + list, Deadlines: base + "processing:lease_deadlines", Tokens: base + "processing:lease_tokens", Counts: base + "processing:delivery_counts",
 	}
+	b.must(storetest.FillQueue(b.Context(), b.other, keys, what, n))
 }
 
 func queueRows(b *bench) {

@@ -14,6 +14,7 @@ SHARDS ?= 16
 OPS ?= 600
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 NOSHRINK ?= false
+FAILURES ?= 1
 RATE ?= 2000
 KILLS ?= 5
 STALLS ?= false
@@ -85,8 +86,8 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.all -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.joins $(JOINS) -faults.stalls=$(STALLS) -faults.log '$(if $(LOG),$(abspath $(LOG)))' -faults.o $(O)
 
 simulate: ROUNDS = 100
-simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h OPS=600 JOBS=2 NOSHRINK=true)
-	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops $(OPS) -simulate.jobs $(JOBS) -simulate.noshrink=$(NOSHRINK)
+simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h OPS=600 JOBS=2 FAILURES=1 NOSHRINK=true)
+	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops $(OPS) -simulate.jobs $(JOBS) -simulate.failures $(FAILURES) -simulate.noshrink=$(NOSHRINK)
 
 simulate-mutants: FOR = 60s
 simulate-mutants: ## break one guard after another, and see after how many plans and seconds the simulation detects it (MUTANTS=token SEED=1 FOR=60s)

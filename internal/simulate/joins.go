@@ -48,6 +48,8 @@ type join struct {
 	open   bool
 	closed time.Time // the last call that has closed it
 	parts  []string
+	added  map[string]time.Time // when
+	told   map[string]bool      // those whose timers say that they are its parts
 	ends   map[string]wakebelltype.End
 	ran    bool // its timer was run, because all parts had ended
 }
@@ -244,7 +246,10 @@ func (w *workflow) prepared(list []joins.Timer, err error) {
 		if err != nil {
 			w.sim.broken("errors", "a join of %s: %v", t.ID, err)
 		}
-		j := &join{Ref: joins.Ref{Topic: t.Topic, ID: t.ID, Name: t.Name}, open: true, ends: map[string]wakebelltype.End{}}
+		j := &join{
+			Ref: joins.Ref{Topic: t.Topic, ID: t.ID, Name: t.Name}, open: true,
+			added: map[string]time.Time{}, told: map[string]bool{}, ends: map[string]wakebelltype.End{},
+		}
 		w.joins[t.ID] = j
 		w.added(j, t.Parts, nil)
 	}
@@ -265,6 +270,7 @@ func (w *workflow) added(j *join, parts []wakebelltype.Part, err error) {
 	}
 	for _, p := range further {
 		j.parts = append(j.parts, p.ID)
+		j.added[p.ID] = time.Now()
 	}
 }
 
@@ -298,6 +304,11 @@ func (w *workflow) write(list []joins.Timer, plan joins.Plan, some []int, begun 
 		s.result.Scheduled++
 		delete(w.ended, id)
 		w.timers[id] = &version{id: id, payload: string(entries[k].Payload), due: out[k].Due}
+		for _, r := range plan.Refs[i] {
+			if j := w.joins[r.ID]; j != nil && j.Ref == r {
+				j.told[id] = true
+			}
+		}
 		if j := w.joins[id]; j != nil && j.Name == list[i].Name {
 			j.timer = w.timers[id]
 		}

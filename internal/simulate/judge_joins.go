@@ -46,6 +46,9 @@ func (w *workflow) adopted(j *join, current bool, parts []wakebelltype.Part) {
 		if refs := joins.RefsOf(env.Headers); current && !slices.Contains(refs, j.Ref) && len(refs) < 16 {
 			s.broken("joins", "%s is a part of %s, and does not say so: %v", p.ID, j.ID, refs)
 		}
+		if current {
+			j.told[p.ID] = true
+		}
 		v.payload = string(t.Payload)
 	}
 	if !current {
@@ -85,7 +88,7 @@ func (w *workflow) look(j *join, also func(*joins.End) bool) {
 			s.broken("joins", "the part %d of %s is %s, expected %s", i, j.ID, e.ID, j.parts[i])
 		case known:
 			s.broken("joins", "the part %s of %s was %q, and is %q", e.ID, j.ID, was, e.End)
-		case !w.truly(e) && (also == nil || !also(e)):
+		case !w.truly(j, e) && (also == nil || !also(e)):
 			s.broken("joins", "the part %s of %s is %q; it has ended with %q, exists: %t", e.ID, j.ID, e.End, w.ended[e.ID].how, w.timers[e.ID] != nil)
 		default:
 			s.note("%s of %s: %s", e.ID, j.ID, e.End)
@@ -98,18 +101,23 @@ func (w *workflow) look(j *join, also func(*joins.End) bool) {
 	}
 }
 
-// truly reports whether a part that no node has noted has ended so. One that was never
-// scheduled, because its client has died, counts as cancelled, as one does whose node did not
-// know that it was a part.
-func (w *workflow) truly(e *joins.End) bool {
-	truth := w.ended[e.ID].how
-	switch {
+// truly reports whether a part that no node has noted has ended so. Cancelled is also one that
+// was never scheduled, because its client has died, or whose node did not know that it was a
+// part, unless it left a result. One that was cancelled after its handler had succeeded may be
+// done.
+func (w *workflow) truly(j *join, e *joins.End) bool {
+	switch truth := w.ended[e.ID]; {
 	case w.timers[e.ID] != nil:
 		return false
+	case e.End == truth.how:
+		return true
+	case e.End == wakebelltype.EndDone:
+		return truth.how == wakebelltype.EndCancelled && w.gives[e.ID] != ""
 	case e.End == wakebelltype.EndCancelled:
-		return truth == e.End || truth == "" || w.loose[e.ID]
+		left := w.gives[e.ID] != "" && truth.at.After(j.added[e.ID])
+		return truth.how == "" || w.loose[e.ID] || !j.told[e.ID] && !left
 	default:
-		return truth == e.End
+		return false
 	}
 }
 

@@ -76,3 +76,43 @@ func TestPipelines(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 10, rdb.HLen(t.Context(), "h").Val())
 }
+
+func TestWritesAfterKeepAreLost(t *testing.T) {
+	t.Parallel()
+	s := embedded.Start()
+	defer s.Close()
+	rdb := s.Client()
+	defer rdb.Close() //nolint:errcheck // the server ends too
+	write := func(text string) {
+		ctx := t.Context()
+		require.NoError(t, rdb.Set(ctx, "string", text, time.Hour).Err())
+		require.NoError(t, rdb.HSet(ctx, "hash", "field", text, text, "value").Err())
+		require.NoError(t, rdb.RPush(ctx, "list", text).Err())
+		require.NoError(t, rdb.SAdd(ctx, "set", text).Err())
+		require.NoError(t, rdb.ZAdd(ctx, "zset", redis.Z{Score: float64(len(text)), Member: "member"}, redis.Z{Score: 0.1, Member: text}).Err())
+		require.NoError(t, rdb.XAdd(ctx, &redis.XAddArgs{Stream: "stream", Values: []string{"field", text}}).Err())
+		require.NoError(t, rdb.Set(ctx, "of "+text, text, time.Minute).Err())
+	}
+	state := func() (all []any) {
+		ctx := t.Context()
+		for _, cmd := range []redis.Cmder{
+			rdb.Get(ctx, "string"), rdb.HGetAll(ctx, "hash"), rdb.LRange(ctx, "list", 0, -1), rdb.SMembers(ctx, "set"),
+			rdb.ZRangeWithScores(ctx, "zset", 0, -1), rdb.XRange(ctx, "stream", "-", "+"), rdb.Keys(ctx, "*"),
+		} {
+			require.NoError(t, cmd.Err())
+			all = append(all, cmd.String())
+		}
+		return all
+	}
+	write("kept")
+	before := state()
+	restore, err := s.Keep()
+	require.NoError(t, err)
+	write("lost")
+	require.NotEqual(t, before, state())
+	require.NoError(t, restore(10*time.Second))
+	require.Equal(t, before, state())
+	require.InDelta(t, time.Hour-10*time.Second, rdb.PTTL(t.Context(), "string").Val(), float64(time.Minute))
+	require.NoError(t, restore(time.Minute))
+	require.ErrorIs(t, rdb.Get(t.Context(), "of kept").Err(), redis.Nil, "it has expired meanwhile")
+}

@@ -131,7 +131,7 @@ func (c *client) entry(o Op, e timers.Entry) timers.Entry {
 
 // write makes a call that schedules timers.
 func (c *client) write(all []timers.Entry) {
-	s, done := c.sim, false
+	s, done := c.sim, effect{sim: c.sim}
 	c.call(fmt.Sprintf("schedule %d from %s %s", len(all), all[0].ID, all[0].Payload), func(key *timers.Key) error {
 		b := timers.NewBatch("", len(all))
 		for i := range all {
@@ -140,10 +140,10 @@ func (c *client) write(all []timers.Entry) {
 			}
 		}
 		out, err := c.store.Write(s.ctx, key, b)
-		if err != nil || done {
+		if err != nil || done.happened() {
 			return err
 		}
-		done = true
+		done.note()
 		var first time.Time // of many timers
 		for i := range all {
 			s.result.Scheduled++
@@ -172,13 +172,13 @@ func (c *client) hint(h exchange.Hint) {
 }
 
 func (c *client) cancel(o Op) {
-	s, done := c.sim, false
+	s, done := c.sim, effect{sim: c.sim}
 	c.call("cancel "+name(o.ID), func(key *timers.Key) error {
 		found, err := c.store.CancelKeyed(s.ctx, topic, key, name(o.ID))
-		if err != nil || done {
+		if err != nil || done.happened() {
 			return err
 		}
-		done = true
+		done.note()
 		s.note("%s: %v", name(o.ID), found[0])
 		s.judge.cancelled(name(o.ID), found[0])
 		c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: name(o.ID), Sent: time.Now()})

@@ -52,8 +52,13 @@ func (p *poller) Send(f *leasing.Flight) {
 					return
 				}
 				s.note("%s gets a request of %s once more", p.name, p.node.name)
-				if _, err := p.source.Exchange(s.ctx, &copied); err != nil && !errors.Is(err, exchange.ErrStale) {
+				reply, err := p.source.Exchange(s.ctx, &copied)
+				switch {
+				case errors.Is(err, exchange.ErrStale):
+				case err != nil:
 					s.broken("errors", "an exchange that was delivered once more: %v", err)
+				case s.writes > 0: // Redis may have lost the first one
+					p.account.exchanged(&copied, reply)
 				}
 			})
 		}

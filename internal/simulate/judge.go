@@ -43,6 +43,7 @@ type judge struct {
 	running  map[*version]bool              // that have leases, and some that had one
 	dead     map[string][]*version          // the newest dead letter of each id
 	leases   map[string]*version            // by id and token
+	voided   map[string]bool                // leases that Redis has lost
 	answered map[string]uint64              // the last sequence of each stream
 	marks    map[string]mark                // of ids that were scheduled with Once
 	starts   *starts
@@ -60,7 +61,7 @@ type judge struct {
 
 func newJudge(s *sim) *judge {
 	j := &judge{
-		sim: s, current: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
+		sim: s, current: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, voided: map[string]bool{}, answered: map[string]uint64{},
 		marks: map[string]mark{}, passed: map[string]map[string]int{}, fixed: true, plain: true, flow: s.plan.Settings.Flow,
 	}
 	j.starts = newStarts(s, s.plan.Settings.Flow, func() bool { return j.fixed })
@@ -83,13 +84,19 @@ func (j *judge) put(v *version) {
 	v.instant, v.made = v.due, time.Now()
 	j.remove(v.id)
 	j.current[v.id] = v
-	if v.key != "" {
-		if j.ofKey[v.key] == nil {
-			j.ofKey[v.key] = map[string]*version{}
-		}
-		j.ofKey[v.key][v.id] = v
-	}
+	j.byKey(v)
 	j.peak = max(j.peak, len(j.current))
+}
+
+// byKey sorts a timer by its key.
+func (j *judge) byKey(v *version) {
+	if v.key == "" {
+		return
+	}
+	if j.ofKey[v.key] == nil {
+		j.ofKey[v.key] = map[string]*version{}
+	}
+	j.ofKey[v.key][v.id] = v
 }
 
 // remove notes that there is no timer with an id any more.
@@ -319,8 +326,8 @@ func (j *judge) begins(p *poller, l *leasing.Lease, r *run) {
 	for _, n := range j.sim.nodes {
 		for _, other := range n.pollers {
 			for _, running := range other.handling {
-				o := running.Run.(*run)
-				if running != l && running.ID == l.ID && o.cause == nil && o.expires.After(time.Now()) && j.leases[running.ID+" "+string(running.Token)] == v {
+				o, lease := running.Run.(*run), running.ID+" "+string(running.Token)
+				if running != l && !j.voided[lease] && running.ID == l.ID && o.cause == nil && o.expires.After(time.Now()) && j.leases[lease] == v {
 					j.sim.broken("exclusion", "%s begins on %s and runs on %s", l.ID, p.node.name, n.name)
 				}
 			}

@@ -29,6 +29,7 @@ const (
 	inMany  // in each plan of that shape, and in no other
 	joined  // in plans with joins, see withJoins
 	outages // in plans with outages, see withOutages
+	losses  // in plans with losses, see withLosses
 )
 
 // kinds are all operations: those of users and operators, and what happens to processes.
@@ -87,6 +88,7 @@ func init() { // in a function, because operations name their kinds
 		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil, true},
 		{"restart Redis", 1, outages, func(s *sim, o Op) { s.restartRedis(o) }, nil, true},
 		{"refuse commands", 1, outages, func(s *sim, o Op) { s.refuseCommands(o) }, nil, true},
+		{"lose writes", 1, losses, func(s *sim, o Op) { s.loseWrites(o) }, nil, true},
 		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil, true},
 		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil, true},
 	}

@@ -109,6 +109,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	}
 	p.withJoins()
 	p.withOutages()
+	p.withLosses()
 	return p
 }
 

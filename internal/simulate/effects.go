@@ -141,11 +141,13 @@ func (p *poller) RemoveOrphans() {
 	})
 }
 
-// Tell is the supervisor, which has the poller probe after a while.
+// Tell tells the supervisor.
 func (p *poller) Tell(a leasing.Availability, _ error) {
-	if a != leasing.Available {
-		p.later(p.sim.between(10*time.Millisecond, time.Second), func() { p.event((*leasing.Core).Probe) })
+	v := p.node.supervisors[0]
+	if p.second {
+		v = p.node.supervisors[1]
 	}
+	p.node.after(0, func() { v.told(a) })
 }
 
 // The topic is not divided, and its state is not reported.

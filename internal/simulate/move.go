@@ -209,7 +209,7 @@ func (j *journey) poll(n *node) {
 		if n.journeys[i] == nil {
 			n.journeys[i] = j.sim.store([]*redis.Client{j.sim.rdb, j.rdb}[i])
 		}
-		n.track(&n.travels[i], n.journeys[i], travels, func(p *poller) { p.account, p.limits = of, &j.flow })
+		n.track(&n.travels[i], n.journeys[i], travels, func(p *poller) { p.account, p.limits, p.second = of, &j.flow, i == 1 })
 	}
 }
 

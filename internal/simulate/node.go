@@ -42,6 +42,8 @@ type node struct {
 	flows    [3][]*poller     // of timers that wait for others
 	audits   int              // the life in which the node audits joins, and 1
 	flow     exchange.Flow    // with which it has started
+
+	supervisors [2]*supervisor // of the pollers of each Redis
 }
 
 func newNode(s *sim, number int) *node {
@@ -54,6 +56,7 @@ func newNode(s *sim, number int) *node {
 func (n *node) start() {
 	n.down, n.leaving, n.stalled, n.flow = false, false, time.Time{}, n.sim.flow
 	n.store = n.sim.store(n.sim.rdb)
+	n.supervisors = [2]*supervisor{{node: n}, {node: n, second: true}}
 	n.follow()
 	n.consume()
 }
@@ -196,6 +199,7 @@ type poller struct {
 	name    string
 	life    int // rises when it ends
 	drained bool
+	second  bool // of the Redis to which a topic moves
 	source  source
 	timers  *timers.TimerSource // nil: of a queue
 	account account

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -92,6 +94,71 @@ func (p *Plan) withOutages() {
 	p.Ops = ops
 }
 
+// supervisor holds the pollers of a node while a Redis is down, as that of a System does: one
+// after the other probes it, and all go on when it is back.
+type supervisor struct {
+	node          *node
+	second        bool // the Redis to which a topic moves
+	down, probing bool
+	failures      int // of probes
+	next          int // the poller that probes next
+	waits         int // the number of the last wait
+}
+
+// Of probes, as in a System.
+const (
+	firstProbe   = 50 * time.Millisecond
+	longestProbe = time.Second
+	probeTimeout = 30 * time.Second
+)
+
+// pollers are those of the Redis.
+func (v *supervisor) pollers() []*poller {
+	return slices.DeleteFunc(v.node.all(), func(p *poller) bool { return p.second != v.second })
+}
+
+// told is what a poller has noticed.
+func (v *supervisor) told(a leasing.Availability) {
+	switch {
+	case a == leasing.Available && v.down:
+		v.down, v.probing = false, false
+		v.waits++
+		for _, p := range v.pollers() {
+			p.event(func(c *leasing.Core) { c.Resume(time.Now(), time.Millisecond) })
+		}
+	case a == leasing.Unavailable && !v.down:
+		v.down, v.failures = true, 0
+		for _, p := range v.pollers() {
+			p.event(func(c *leasing.Core) { c.Hold(time.Now()) })
+		}
+		v.probeAfter(firstProbe)
+	case a == leasing.Unavailable && v.probing:
+		v.probing = false
+		v.failures++
+		v.probeAfter(backoff.Jitter(backoff.Exponential(firstProbe, v.failures, longestProbe), 0.5, v.node.sim.random.Float64()))
+	case a == leasing.Unprobed && v.probing:
+		v.probing = false
+		v.probeAfter(firstProbe)
+	}
+}
+
+// probeAfter has the next poller try Redis after a while.
+func (v *supervisor) probeAfter(d time.Duration) {
+	v.waits++
+	this := v.waits
+	v.node.after(d, func() {
+		if v.waits != this || !v.down {
+			return
+		}
+		if all := v.pollers(); len(all) > 0 {
+			v.probing = true
+			v.next++
+			all[v.next%len(all)].event((*leasing.Core).Probe)
+		}
+		v.probeAfter(probeTimeout)
+	})
+}
+
 // writes are those that Redis loses. Their numbers are odd: it has lost all with the same number
 // as soon as that has risen.
 type writes int
@@ -108,8 +175,8 @@ func (e *effect) note() { e.done, e.at = true, e.sim.writes }
 // happened reports whether the call has written, and Redis has not lost it.
 func (e *effect) happened() bool { return e.done && (e.at%2 == 0 || e.at == e.sim.writes) }
 
-// loseWrites has Redis lose what it writes from now on, for up to 2 s: then a replica takes over
-// that has received none of it, nor any script.
+// loseWrites has Redis lose what it writes from now on, for up to 2 s, or 20 s: then a replica
+// takes over that has received none of it, nor any script.
 func (s *sim) loseWrites(o Op) {
 	if s.writes%2 == 1 {
 		return
@@ -119,6 +186,9 @@ func (s *sim) loseWrites(o Op) {
 		s.broken("errors", "keep: %v", err)
 	}
 	known, lag := s.judge.keep(), time.Duration(1+o.B)*20*time.Millisecond
+	if o.A%3 == 0 {
+		lag *= 10
+	}
 	s.writes++
 	s.after(lag, func() {
 		s.note("a replica takes over, without the last %v", lag)
@@ -212,7 +282,7 @@ func (p *Plan) withLosses() {
 		if slices.ContainsFunc(remembered, func(word string) bool { return strings.Contains(op.kind.name, word) }) {
 			op.kind = &kinds[0]
 		}
-		if ops = append(ops, op); !op.Calm && r.IntN(12) == 0 {
+		if ops = append(ops, op); !op.Calm && (r.IntN(12) == 0 || op.kind.name == "reshard" && r.IntN(2) == 0) {
 			ops = append(ops, Op{At: op.At, kind: lose, A: r.IntN(100), B: r.IntN(100)})
 		}
 	}
@@ -220,4 +290,4 @@ func (p *Plan) withLosses() {
 }
 
 // remembered are words in the names of operations that the judge cannot forget.
-var remembered = []string{"move", "publish", "gate", "put schedule", "delete schedule", "reshard"}
+var remembered = []string{"move", "publish", "gate", "put schedule", "delete schedule"}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/backoff"
+	"github.com/wakebell/wakebell/internal/embedded/contents"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -181,9 +182,9 @@ func (s *sim) loseWrites(o Op) {
 	if s.writes%2 == 1 {
 		return
 	}
-	restore, err := s.embedded.Keep()
+	had, err := contents.Of(s.server)
 	if err != nil {
-		s.broken("errors", "keep: %v", err)
+		s.broken("errors", "what Redis has: %v", err)
 	}
 	known, lag := s.judge.keep(), time.Duration(1+o.B)*20*time.Millisecond
 	if o.A%3 == 0 {
@@ -192,9 +193,10 @@ func (s *sim) loseWrites(o Op) {
 	s.writes++
 	s.after(lag, func() {
 		s.note("a replica takes over, without the last %v", lag)
-		if err := restore(lag); err != nil {
-			s.broken("errors", "restore: %v", err)
+		if err := had.Restore(s.server); err != nil {
+			s.broken("errors", "a replica takes over: %v", err)
 		}
+		s.server.FastForward(lag) // keys expire when they would have done
 		s.flushScripts()
 		s.writes++
 		known.restore()

@@ -61,17 +61,16 @@ type sim struct {
 	events events
 	order  int
 
-	server   *miniredis.Miniredis
-	embedded *embedded.Server
-	aged     time.Time // until when keys have expired
-	rdb      *redis.Client
-	clients  [2]*client
-	nodes    []*node
-	beats    [2]*beat
-	guests   [3]*guest
-	judge    *judge
-	flow     exchange.Flow         // with which nodes start
-	retuned  wakebelltype.Settings // what operators have set
+	server  *miniredis.Miniredis
+	aged    time.Time // until when keys have expired
+	rdb     *redis.Client
+	clients [2]*client
+	nodes   []*node
+	beats   [2]*beat
+	guests  [3]*guest
+	judge   *judge
+	flow    exchange.Flow         // with which nodes start
+	retuned wakebelltype.Settings // what operators have set
 
 	reshaped time.Time // when the layout may last have changed
 
@@ -189,7 +188,7 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 	options.PoolSize, options.MaxRetries = 100, -1
 	s := &sim{
 		ctx: ctx, plan: plan, random: rand.New(rand.NewPCG(plan.Seed, 1)), //nolint:gosec // a run is to be repeated
-		begin: time.Now(), server: server.Miniredis(), embedded: server, aged: time.Now(), rdb: redis.NewClient(options), faulty: true, hash: fnv.New64a(), keep: trace,
+		begin: time.Now(), server: server.Miniredis(), aged: time.Now(), rdb: redis.NewClient(options), faulty: true, hash: fnv.New64a(), keep: trace,
 		schedules: map[string]*schedule{}, options: options,
 	}
 	defer func() {

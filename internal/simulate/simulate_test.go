@@ -139,14 +139,14 @@ func report(t *testing.T, plan *Plan, r Result) {
 	t.Errorf("seed %d, %v, %d nodes, loss %v, repeat %v, %+v\n%s", small.Seed, small.Shape, small.Nodes, small.Loss, small.Repeat, small.Settings, strings.Join(traced.Trace, "\n"))
 }
 
-// TestOutagesConcernNodesAndClients checks that Redis is away and refuses commands in a plan, and
-// that nodes and clients meet both.
+// TestOutagesConcernNodesAndClients checks that Redis is away, refuses commands and loses writes in
+// a plan, and that nodes and clients meet it.
 func TestOutagesConcernNodesAndClients(t *testing.T) {
 	t.Parallel()
 	var r Result
 	synctest.Test(t, func(t *testing.T) { r = Run(t.Context(), Draw(14, 150), true) })
 	trace := strings.Join(r.Trace, "\n")
-	for _, line := range []string{"op restart Redis", " loses a request of ", ": the request is lost", "op refuse commands", " refuses a request of ", " is refused: "} {
+	for _, line := range []string{"op restart Redis", " loses a request of ", ": the request is lost", "op refuse commands", " refuses a request of ", " is refused: ", " a replica takes over"} {
 		require.Contains(t, trace, line)
 	}
 }

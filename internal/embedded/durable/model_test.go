@@ -2,11 +2,9 @@ package durable
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/wakebell/wakebell/internal/embedded/contents"
 	"github.com/wakebell/wakebell/internal/journal/journaltest"
 )
 
@@ -37,26 +36,9 @@ func openOn(t require.TestingT, disk *journaltest.Disk, o Options) *Store {
 func dump(t require.TestingT, s *Store) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys, err := collect(s.m)
+	all, err := contents.Of(s.m)
 	require.NoError(t, err)
-	for i, k := range keys {
-		if k.scores == nil {
-			continue
-		}
-		var pairs []string
-		for j, member := range k.values {
-			pairs = append(pairs, fmt.Sprint(member, " ", k.scores[j]))
-		}
-		slices.Sort(pairs)
-		keys[i].values, keys[i].scores = pairs, nil
-	}
-	var texts [][][]string
-	for _, k := range keys {
-		texts = append(texts, append([][]string{{k.name}, k.add, k.values}, k.after...))
-	}
-	b, err := json.Marshal(texts)
-	require.NoError(t, err)
-	return string(b)
+	return all.String()
 }
 
 // command draws a command of each type, of few keys, so that they meet.

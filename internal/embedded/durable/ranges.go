@@ -125,11 +125,12 @@ func (s *Store) build(c *server.Peer, key string) *ordered {
 	set := &ordered{scores: make(map[string]float64, len(reply)/2), changed: map[string]struct{}{}}
 	var chunk []member
 	for i := 0; i+1 < len(reply); i += 2 {
-		score, err := strconv.ParseFloat(text(reply[i+1]), 64)
-		if err != nil {
+		score, known := scoreOf(reply[i+1])
+		if !known {
 			return nil
 		}
-		m := member{score, text(reply[i])}
+		name, _ := reply[i].(string)
+		m := member{score, name}
 		set.scores[m.name] = score
 		if chunk = append(chunk, m); len(chunk) == chunkSize {
 			set.chunks, chunk = append(set.chunks, chunk), nil
@@ -141,12 +142,19 @@ func (s *Store) build(c *server.Peer, key string) *ordered {
 	return set
 }
 
+// scoreOf reads a score of a reply.
+func scoreOf(reply any) (score float64, known bool) {
+	text, _ := reply.(string)
+	score, err := strconv.ParseFloat(text, 64)
+	return score, err == nil
+}
+
 func (s *Store) refresh(c *server.Peer, key string, set *ordered) {
 	for name := range set.changed {
 		if before, ok := set.scores[name]; ok {
 			set.remove(member{before, name})
 		}
-		if score, err := strconv.ParseFloat(text(s.inner(c, "ZSCORE", key, name)), 64); err == nil {
+		if score, known := scoreOf(s.inner(c, "ZSCORE", key, name)); known {
 			set.insert(member{score, name})
 		}
 	}

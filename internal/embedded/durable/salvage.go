@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/wakebell/wakebell/internal/embedded/contents"
 	"github.com/wakebell/wakebell/internal/journal"
 )
 
@@ -26,8 +27,8 @@ func Check(dir string) (found journal.Found, damage []*journal.DamageError, err 
 // Export writes the commands that make what can be read of a directory, as RESP, which
 // redis-cli --pipe sends to a server.
 func Export(dir string, out io.Writer) (damage []*journal.DamageError, err error) {
-	return export(dir, func(_ int64, keys state) error {
-		return keys.batches(func(commands [][]string) error {
+	return export(dir, func(_ int64, all contents.Contents) error {
+		return all.Commands(func(commands [][]string) error {
 			var b []byte
 			for _, args := range commands {
 				b = fmt.Appendf(b, "*%d\r\n", len(args))
@@ -48,7 +49,7 @@ var ErrNotEmpty = errors.New("the directory is not empty")
 
 // Copy writes what can be read of a directory to a new one, which is a store again.
 func Copy(dir, into string) (damage []*journal.DamageError, err error) {
-	return export(dir, func(clock int64, keys state) error {
+	return export(dir, func(clock int64, all contents.Contents) error {
 		fs, err := journal.Dir(into)
 		if err != nil {
 			return err
@@ -58,21 +59,21 @@ func Copy(dir, into string) (damage []*journal.DamageError, err error) {
 		} else if len(names) > 0 {
 			return fmt.Errorf("%s: %w", into, ErrNotEmpty)
 		}
-		return journal.Write(fs, clock, keys.batches)
+		return journal.Write(fs, clock, all.Commands)
 	})
 }
 
-func export(dir string, write func(clock int64, keys state) error) ([]*journal.DamageError, error) {
+func export(dir string, write func(clock int64, all contents.Contents) error) ([]*journal.DamageError, error) {
 	m, found, damage, err := salvage(dir)
 	if err != nil {
 		return damage, err
 	}
 	defer closeServer(m)
-	keys, err := collect(m)
+	all, err := contents.Of(m)
 	if err != nil {
 		return damage, err
 	}
-	return damage, write(found.Clock, keys)
+	return damage, write(found.Clock, all)
 }
 
 // salvage reads what can be read into a server, which the caller closes.

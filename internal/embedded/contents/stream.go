@@ -1,4 +1,4 @@
-package durable
+package contents
 
 import (
 	"bufio"
@@ -84,16 +84,18 @@ var errReply = errors.New("unexpected reply of the server in this process")
 
 // ask returns the array with which the server replies.
 func ask(m *miniredis.Miniredis, args ...string) ([]any, error) {
+	all, err := reply(m, args...)
+	array, _ := all.([]any) // nil: an empty one
+	return array, err
+}
+
+// reply returns that of the server to a command.
+func reply(m *miniredis.Miniredis, args ...string) (any, error) {
 	var b bytes.Buffer
 	peer := server.NewPeer(bufio.NewWriter(&b))
 	m.Server().Dispatch(peer, args)
 	peer.Flush()
-	reply, err := server.ParseReply(bufio.NewReader(&b))
-	if err != nil {
-		return nil, err
-	}
-	array, _ := reply.([]any) // nil: an empty one
-	return array, nil
+	return server.ParseReply(bufio.NewReader(&b))
 }
 
 // field returns a field of a map that is an array.

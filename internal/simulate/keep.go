@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/keeper"
@@ -97,6 +99,10 @@ func (p *poller) Settled(f *leasing.Flight) {
 		return
 	}
 	p.sim.after(p.sim.transit(), func() {
+		keys := p.store.Timers().Keys().Of(p.name)
+		snoozed = slices.DeleteFunc(snoozed, func(l exchange.Lease) bool { // it has moved to another shard
+			return errors.Is(p.sim.rdb.ZScore(p.sim.ctx, keys.Timeline, l.ID).Err(), redis.Nil)
+		})
 		if err := p.timers.Uncount(p.sim.ctx, snoozed); err != nil {
 			p.sim.broken("errors", "the end of a snooze: %v", err)
 		}

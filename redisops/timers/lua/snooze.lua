@@ -1,8 +1,9 @@
 -- Takes the attempts and failures back that nacks have counted of timers that were snoozed.
 --
 -- It runs after the exchange with the nacks, so that exchange.lua has no case for it. A timer
--- is left alone unless it waits as that nack has left it: if it was claimed, scheduled again
--- or cancelled since, the snooze has counted as a failure, which does no other harm.
+-- is left alone unless it waits as that nack has left it: if it was claimed, scheduled again,
+-- cancelled or moved to another shard since, the snooze has counted as a failure, which does no
+-- other harm.
 --
 -- KEYS: timeline leases
 -- ARGV: ...

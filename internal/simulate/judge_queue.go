@@ -33,39 +33,55 @@ type messages struct {
 	count    int
 	waiting  map[string]*message // by id; those that have not ended
 	leases   map[string]*message // by id and token
-	known    map[string]bool     // payloads that were published
+	places   int                 // of messages
+	known    map[string]answer   // by payload
 	keys     map[string]time.Time
 	answered map[string]uint64 // the last sequence of each stream
 }
 
+// answer is the answer to the publish of a message.
+type answer struct {
+	id string
+	at time.Time
+}
+
+// publishKept is for how long Redis remembers the answer to a publish.
+const publishKept = time.Minute
+
 func newMessages(s *sim) *messages {
 	return &messages{
-		sim: s, waiting: map[string]*message{}, leases: map[string]*message{}, known: map[string]bool{},
+		sim: s, waiting: map[string]*message{}, leases: map[string]*message{}, known: map[string]answer{},
 		keys: map[string]time.Time{}, answered: map[string]uint64{},
 	}
 }
 
-// published notes the answer to a publish. One that is made again has the same answer.
+// published notes the answer to a publish. One that is made again within a minute has the same
+// answer; later, it is another publish.
 func (m *messages) published(all []queue.Message, answers []wakebelltype.QueuePublished) {
 	for i, a := range answers {
 		payload, key := string(all[i].Payload), all[i].Key
-		if m.known[payload] {
+		first, known := m.known[payload]
+		if known && first.id == a.ID {
 			continue
 		}
-		m.known[payload] = true
 		since := time.Since(m.keys[key])
 		switch {
+		case known && time.Since(first.at) < publishKept-keysAge:
+			m.sim.broken("answers", "the id of %s was %s, and is %s", payload, first.id, a.ID)
 		case key != "" && a.Fresh && since < window-time.Millisecond:
 			m.sim.broken("deduplication", "%s is published, and its key %s was %v ago", payload, key, since)
 		case !a.Fresh && (key == "" || since > window+time.Millisecond):
 			m.sim.broken("deduplication", "%s is suppressed, and its key %q was not published for %v", payload, key, since)
-		case !a.Fresh:
-			continue
-		case m.waiting[a.ID] != nil || a.ID == "":
+		case m.waiting[a.ID] != nil && a.Fresh || a.ID == "":
 			m.sim.broken("answers", "the id of %s is %q", payload, a.ID)
 		}
+		m.known[payload] = answer{a.ID, time.Now()}
+		if !a.Fresh {
+			continue
+		}
+		m.places++
 		m.keys[key] = time.Now()
-		m.waiting[a.ID] = &message{id: a.ID, payload: payload, place: len(m.known)}
+		m.waiting[a.ID] = &message{id: a.ID, payload: payload, place: m.places}
 	}
 }
 

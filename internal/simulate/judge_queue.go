@@ -68,9 +68,9 @@ func (m *messages) published(all []queue.Message, answers []wakebelltype.QueuePu
 		switch {
 		case known && time.Since(first.at) < publishKept-keysAge:
 			m.sim.broken("answers", "the id of %s was %s, and is %s", payload, first.id, a.ID)
-		case key != "" && a.Fresh && since < window-time.Millisecond:
+		case key != "" && a.Fresh && since < window-keysAge:
 			m.sim.broken("deduplication", "%s is published, and its key %s was %v ago", payload, key, since)
-		case !a.Fresh && (key == "" || since > window+time.Millisecond):
+		case !a.Fresh && (key == "" || since > window+keysAge):
 			m.sim.broken("deduplication", "%s is suppressed, and its key %q was not published for %v", payload, key, since)
 		case m.waiting[a.ID] != nil && a.Fresh || a.ID == "":
 			m.sim.broken("answers", "the id of %s is %q", payload, a.ID)

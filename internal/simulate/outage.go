@@ -239,7 +239,7 @@ func (j *judge) keep() *knowledge {
 }
 
 // restore has the judge expect that Redis has what it had. What handlers have done remains, and
-// leases that Redis has lost exclude nobody.
+// leases that Redis has lost exclude no process.
 func (k *knowledge) restore() {
 	j := k.judge
 	for v, was := range k.versions {

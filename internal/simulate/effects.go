@@ -143,11 +143,11 @@ func (p *poller) RemoveOrphans() {
 
 // Tell tells the supervisor.
 func (p *poller) Tell(a leasing.Availability, _ error) {
-	v := p.node.supervisors[0]
+	v := p.supervisors[0]
 	if p.second {
-		v = p.node.supervisors[1]
+		v = p.supervisors[1]
 	}
-	p.node.after(0, func() { v.told(a) })
+	p.after(0, func() { v.told(a) })
 }
 
 // The topic is not divided, and its state is not reported.

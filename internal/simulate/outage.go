@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
@@ -281,7 +280,7 @@ func (p *Plan) withLosses() {
 	lose := &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.drawn == losses })]
 	var ops []Op
 	for _, op := range p.Ops {
-		if slices.ContainsFunc(remembered, func(word string) bool { return strings.Contains(op.kind.name, word) }) {
+		if slices.Contains(remembered, op.kind.name) {
 			op.kind = &kinds[0]
 		}
 		if ops = append(ops, op); !op.Calm && (r.IntN(12) == 0 || op.kind.name == "reshard" && r.IntN(2) == 0) {
@@ -291,5 +290,8 @@ func (p *Plan) withLosses() {
 	p.Ops = ops
 }
 
-// remembered are words in the names of operations that the judge cannot forget.
-var remembered = []string{"move", "publish", "gate", "put schedule", "delete schedule"}
+// remembered are the operations that the judge cannot forget.
+var remembered = []string{
+	"schedule where it moves", "move", "publish", "put schedule", "delete schedule",
+	"join the gate", "try the gate", "crash at the gate", "stall at the gate",
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/embedded/contents"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -199,8 +200,20 @@ func (s *sim) loseWrites(o Op) {
 		s.flushScripts()
 		s.writes++
 		known.restore()
-		s.clients[0].resume() // an operator sees that the topic is paused
+		s.clients[0].afterFailover(known.target)
 	})
+}
+
+// afterFailover is what an operator does after a failover: the topic may be paused again, and a change
+// of its layout be in the middle again that had come to its end.
+func (c *client) afterFailover(target int) {
+	c.resume()
+	if target == 0 || target == c.target {
+		return
+	}
+	c.target = target
+	c.life.begin(immortal)
+	c.step(target, new(shards.Progress))
 }
 
 // knowledge is what the judge knew of what Redis had.
@@ -214,13 +227,14 @@ type knowledge struct {
 	marks    map[string]mark
 	buckets  map[string]bucket
 	retuned  wakebelltype.Settings
+	target   int // of a change of the layout
 }
 
 func (j *judge) keep() *knowledge {
 	k := &knowledge{
 		judge: j, versions: map[*version]version{}, current: maps.Clone(j.current), dead: map[string][]*version{},
 		leases: maps.Clone(j.leases), answered: maps.Clone(j.answered), marks: maps.Clone(j.marks), buckets: map[string]bucket{},
-		retuned: j.sim.retuned,
+		retuned: j.sim.retuned, target: j.sim.clients[0].target,
 	}
 	for _, v := range j.current {
 		k.versions[v] = *v

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -186,10 +185,7 @@ func TestTimerThatIsTooLargeOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	topic := n.Client().Prefix() + n.topic.Name()
-	rdb := redistest.Shared(t)
-	due := redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: "large"}
-	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+topic, due).Err())
-	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+topic, "large", make([]byte, 16<<20+1)).Err())
+	redistest.PutTimer(t, redistest.Shared(t), topic, "large", make([]byte, 16<<20+1), float64(time.Now().Add(time.Hour).Unix()))
 	_, _, err := dial(t, n).Get(t.Context(), n.topic.Name(), "large")
 	require.ErrorIs(t, err, wakebell.ErrTooLarge)
 	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")
@@ -213,9 +209,8 @@ func TestRemoteDeadLettersEqualLocalDeadLetters(t *testing.T) {
 		require.NoError(t, err)
 		gone()
 	}
-	rdb, full := redistest.Shared(t), here.Prefix()+topic.Name() // another client writes what a message cannot represent
-	require.NoError(t, rdb.HSet(ctx, "timers_payloads:"+full, "d\xff", "d").Err())
-	require.NoError(t, rdb.ZAdd(ctx, "timers_timeline:"+full, redis.Z{Member: "d\xff"}).Err())
+	// Another client writes what a message cannot represent.
+	redistest.PutTimer(t, redistest.Shared(t), here.Prefix()+topic.Name(), "d\xff", []byte("d"), 0)
 	gone()
 	_, err := here.Pause(ctx, topic.Name(), "", "") // so that redriven timers stay
 	require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -117,9 +116,8 @@ func TestTraceFromRequestToSubscriberDaysLater(t *testing.T) {
 	})
 
 	n := serve(t, remote.Config{})
-	c, rdb := dialWith(t, n, connection.Config{TracerProvider: provider}), redistest.Shared(t)
-	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+n.topic.Name(), "a", payload).Err())
-	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+n.topic.Name(), redis.Z{Score: 1, Member: "a"}).Err())
+	c := dialWith(t, n, connection.Config{TracerProvider: provider})
+	redistest.PutTimer(t, redistest.Shared(t), n.topic.Name(), "a", []byte(payload), 1)
 	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
 
 	handled := span("process " + n.topic.Name())

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -123,9 +122,7 @@ func TestGetOfTimerThatIsTooLarge(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	p := stacktest.Posted(t, rdb, wakebell.Config{})
 	topic := p.Topic.Name()
-	due := redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: "large"}
-	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+topic, due).Err())
-	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+topic, "large", make([]byte, 16<<20+1)).Err())
+	redistest.PutTimer(t, rdb, topic, "large", make([]byte, 16<<20+1), float64(time.Now().Add(time.Hour).Unix()))
 	_, _, err := p.Client().Get(t.Context(), topic, "large")
 	require.ErrorIs(t, err, wakebell.ErrTooLarge)
 	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")

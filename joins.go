@@ -157,7 +157,8 @@ func (c *Client) scheduleJoined(ctx context.Context, key *timers.Key, drafts []D
 			return nil, fmt.Errorf("timer %d: %w", i, err)
 		}
 	}
-	plan, err := c.joins.Prepare(ctx, planned)
+	key = key.Each() // what is sent again may have other joins
+	plan, err := c.joins.Prepare(ctx, key, planned)
 	if err != nil {
 		return nil, err
 	}
@@ -174,10 +175,7 @@ func (c *Client) scheduleJoined(ctx context.Context, key *timers.Key, drafts []D
 	}
 	stored := make([]wakebelltype.Scheduled, len(drafts))
 	var few error
-	for n, list := range order {
-		if n > 0 && key != nil { // each has answers of its own
-			key = key.Part(len(order[0]))
-		}
+	for _, list := range order {
 		some := make([]Draft, len(list))
 		for k, i := range list {
 			some[k] = drafts[i]
@@ -198,11 +196,11 @@ func (c *Client) scheduleJoined(ctx context.Context, key *timers.Key, drafts []D
 
 // planned returns what a draft has to do with joins, with full topics.
 func (c *Client) planned(d *Draft) (t joins.Timer, err error) {
+	t.ID, t.Key = d.id, d.key
 	if t.Topic, err = c.fullName(d.topic); err != nil || d.join == nil {
-		t.ID = d.id
 		return t, err
 	}
-	t.ID, t.Name, t.Open, t.Life = d.id, d.join.name, d.join.open, d.in
+	t.Name, t.Open, t.Life = d.join.name, d.join.open, d.in
 	if !d.at.IsZero() {
 		t.Life = time.Until(d.at)
 	}

@@ -253,6 +253,42 @@ func TestRepeatedRequestHasOneJoin(t *testing.T) {
 	require.EqualValues(t, 6, st.Total)
 }
 
+// TestRepeatedRequestLeavesLaterJoinAlone sends a request again whose join another request has
+// replaced, and uses its key for other requests.
+func TestRepeatedRequestLeavesLaterJoinAlone(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	work, topic, s := redistest.Name(t), n.topic.Name(), talk(t, n, secret)
+	joined := func(key, part string) *messages.ScheduleBatchRequest {
+		return &messages.ScheduleBatchRequest{Key: key, Timers: []*messages.ScheduleRequest{
+			{Topic: work, Id: part, When: inAnHour()},
+			{Topic: topic, Id: "r", When: inAnHour(), After: []*messages.TimerPart{partOf(work, part)}},
+		}}
+	}
+	parts := func() map[string]wakebelltype.End {
+		return endsOf(t, n.Client().Parts(t.Context(), topic, "r", wakebelltype.Page{}))
+	}
+	first, ok := s.ask(joined("one", "a")).(*messages.ScheduleBatchResponse)
+	require.True(t, ok)
+	s.ask(joined("two", "b"))
+	require.Equal(t, map[string]wakebelltype.End{"b": ""}, parts())
+	again, ok := s.ask(joined("one", "a")).(*messages.ScheduleBatchResponse)
+	require.True(t, ok)
+	require.Equal(t, first.GetTimers()[1].GetDue().AsTime(), again.GetTimers()[1].GetDue().AsTime(), "it is the first answer")
+	require.Equal(t, map[string]wakebelltype.End{"b": ""}, parts(), "the later join stays")
+
+	s.refused(messages.Code_CODE_CONFLICT, joined("one", "c"))
+	s.refused(messages.Code_CODE_CONFLICT, &messages.ScheduleRequest{Key: "one", Topic: topic, Id: "x", When: inAnHour()})
+	require.Equal(t, map[string]wakebelltype.End{"b": ""}, parts(), "a refused request makes no join")
+
+	c, ctx := n.Client(), t.Context()
+	_, err := c.CancelJoin(ctx, topic, "r")
+	require.NoError(t, err)
+	s.ask(joined("two", "b"))
+	_, _, err = c.Get(ctx, topic, "r")
+	require.ErrorIs(t, err, wakebell.ErrNotFound, "a request does not schedule again what was cancelled")
+}
+
 // TestOpenJoinsOverNetwork adds parts to a join, closes it and cancels it.
 func TestOpenJoinsOverNetwork(t *testing.T) {
 	t.Parallel()

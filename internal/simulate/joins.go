@@ -1,19 +1,15 @@
 package simulate
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/progress"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -184,141 +180,6 @@ func (w *workflow) chain(o Op) {
 	}
 	w.send("chain "+list[0].ID, list)
 }
-
-// send schedules timers in the steps of a client, which may die between two of them.
-func (w *workflow) send(what string, list []joins.Timer) {
-	s := w.sim
-	var plan joins.Plan
-	var refused error
-	var first, others []int
-	for i := range list {
-		if list[i].Name == "" {
-			others = append(others, i)
-		} else {
-			first = append(first, i)
-		}
-	}
-	begun, key, wrote := time.Now(), w.id("key"), [2]bool{}
-	w.steps(what, func() bool {
-		plan, refused = w.api.Prepare(s.ctx, list)
-		w.prepared(list, refused)
-		return refused == nil
-	}, func() bool {
-		wrote[0] = w.write(list, plan, first, begun, key, wrote[0])
-		return true
-	}, func() bool {
-		wrote[1] = w.write(list, plan, others, begun, key, wrote[1])
-		return true
-	}, func() bool {
-		err := w.api.Finish(s.ctx, plan)
-		for i := range list {
-			j := w.joins[list[i].ID]
-			if list[i].Name != "" && j.Name != list[i].Name && errors.Is(err, wakebelltype.ErrNotFound) { // another one took its place
-				err = nil
-			}
-			if list[i].Name == "" {
-				continue
-			}
-			current := err == nil && j.Name == list[i].Name
-			if w.adopted(j, current, list[i].Parts); current {
-				if !list[i].Open {
-					w.closes(j)
-				}
-			}
-		}
-		if err != nil {
-			s.broken("errors", "%s: %v", what, err)
-		}
-		return true
-	})
-}
-
-// prepared notes the joins of timers that are about to be scheduled.
-func (w *workflow) prepared(list []joins.Timer, err error) {
-	for i := range list {
-		t := &list[i]
-		if t.Of != nil && i == 0 { // all have the same one
-			w.added(w.joins[t.Of[0].ID], partsOf(list), err)
-		}
-		if j := w.joins[t.ID]; t.Name == "" || j != nil && j.Name == t.Name {
-			continue
-		}
-		if err != nil {
-			w.sim.broken("errors", "a join of %s: %v", t.ID, err)
-		}
-		j := &join{
-			Ref: joins.Ref{Topic: t.Topic, ID: t.ID, Name: t.Name}, open: true,
-			added: map[string]time.Time{}, told: map[string]bool{}, ends: map[string]wakebelltype.End{},
-		}
-		w.joins[t.ID] = j
-		w.added(j, t.Parts, nil)
-	}
-}
-
-// added notes that parts were added to a join, or why not.
-func (w *workflow) added(j *join, parts []wakebelltype.Part, err error) {
-	further := slices.DeleteFunc(slices.Clone(parts), func(p wakebelltype.Part) bool { return slices.Contains(j.parts, p.ID) })
-	switch {
-	case errors.Is(err, wakebelltype.ErrNotFound) && w.over(j), errors.Is(err, wakebelltype.ErrInvalid) && !j.open && len(further) > 0:
-	case err != nil:
-		w.sim.broken("errors", "add %v to the join of %s, which is open: %t: %v", parts, j.ID, j.open, err)
-	case !j.open && len(further) > 0:
-		w.sim.broken("joins", "parts are added to the join of %s, which is closed", j.ID)
-	}
-	if err != nil {
-		return
-	}
-	for _, p := range further {
-		j.parts = append(j.parts, p.ID)
-		j.added[p.ID] = time.Now()
-	}
-}
-
-// over reports whether the timer of a join has ended, or was never scheduled.
-func (w *workflow) over(j *join) bool { return j.timer == nil || w.timers[j.ID] != j.timer }
-
-// write schedules timers of a plan, which may be done.
-func (w *workflow) write(list []joins.Timer, plan joins.Plan, some []int, begun time.Time, key string, done bool) bool {
-	if len(some) == 0 {
-		return true
-	}
-	s, b, entries := w.sim, timers.NewBatch("", len(some)), make([]timers.Entry, len(some))
-	for k, i := range some {
-		t := &list[i]
-		payload, err := envelope.Encode(envelope.Envelope{Headers: joins.Headers(nil, t.Name, plan.Refs[i]...), Body: []byte(body(t.ID))})
-		entries[k] = timers.Entry{ID: t.ID, Payload: payload, At: begun.Add(t.Life)}
-		if err = errors.Join(err, b.Add(t.Topic, &entries[k])); err != nil {
-			s.broken("errors", "schedule %s: %v", t.ID, err)
-		}
-	}
-	out, err := w.store.Write(s.ctx, timers.NewKey("workflow", fmt.Sprint(key, some), nil), b)
-	if err != nil {
-		s.broken("errors", "schedule %s: %v", list[some[0]].ID, err)
-	}
-	if done {
-		return true
-	}
-	for k, i := range some {
-		id := list[i].ID
-		s.note("%s is scheduled, with the join %q, as a part of %v", id, list[i].Name, plan.Refs[i])
-		s.result.Scheduled++
-		delete(w.ended, id)
-		w.timers[id] = &version{id: id, payload: string(entries[k].Payload), due: out[k].Due}
-		for _, r := range plan.Refs[i] {
-			if j := w.joins[r.ID]; j != nil && j.Ref == r {
-				j.told[id] = true
-			}
-		}
-		if j := w.joins[id]; j != nil && j.Name == list[i].Name {
-			j.timer = w.timers[id]
-		}
-		s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(out[k].Due), 0), Sent: time.Now()})
-	}
-	return true
-}
-
-// body is the body of a timer, which joins leave as it is.
-func body(id string) string { return "of " + id }
 
 // further adds timers to a join that is or was open: new ones or, if there are some, old ones.
 func (w *workflow) further(o Op, old bool) {

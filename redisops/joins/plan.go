@@ -2,11 +2,13 @@ package joins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -14,6 +16,7 @@ import (
 type Timer struct {
 	wakebelltype.Part
 
+	Key   string              // its key
 	Name  string              // of its join; empty: it has none
 	Life  time.Duration       // until its instant at most
 	Open  bool                // parts are added to its join later
@@ -57,11 +60,16 @@ type Plan struct {
 	Refs [][]Ref // the joins of which each timer is a part
 
 	made []made
+	done []bool // the timers that the call has stored before; nil: none
 }
+
+// before reports whether the call has stored a timer before.
+func (p *Plan) before(i int) bool { return p.done != nil && p.done[i] }
 
 // made is a join that a call makes.
 type made struct {
 	of    *Timer
+	done  bool // an earlier call with the key has stored its timer
 	parts []wakebelltype.Part
 	adopt []wakebelltype.Part // those of parts that were scheduled before
 }
@@ -70,47 +78,80 @@ func (m made) ref() Ref { return Ref{m.of.Topic, m.of.ID, m.of.Name} }
 
 // Prepare makes the joins of timers and adds parts to joins, before the timers are scheduled.
 // The caller gives each timer its Headers, schedules those with joins first, and calls Finish.
-// Until then no join becomes due before its instant.
-func (s *Store) Prepare(ctx context.Context, timers []Timer) (Plan, error) {
-	p := Plan{Refs: make([][]Ref, len(timers))}
-	others, err := p.link(timers)
+// Until then no join becomes due before its instant. The key, or nil, is the idempotency key
+// with which the timers are scheduled, one of [timers.Key.Each]: what a call with it has
+// stored before is not prepared again, because another call may have replaced it by now.
+func (s *Store) Prepare(ctx context.Context, key *timers.Key, list []Timer) (Plan, error) {
+	p := Plan{Refs: make([][]Ref, len(list))}
+	var err error
+	if p.done, err = s.stored(ctx, key, list); err != nil {
+		return p, err
+	}
+	others, err := p.link(list)
 	if err != nil {
 		return p, err
 	}
-	for of, list := range others { // one that is not there is found before another is replaced
-		parts := make([]wakebelltype.Part, len(list))
-		for k, i := range list {
-			parts[k] = timers[i].Part
+	for of, some := range others { // one that is not there is found before another is replaced
+		parts := make([]wakebelltype.Part, len(some))
+		for k, i := range some {
+			parts[k] = list[i].Part
 		}
 		r, err := s.Add(ctx, Ref{Topic: of.Topic, ID: of.ID}, parts...)
 		if err != nil {
 			return p, err
 		}
-		for _, i := range list {
+		for _, i := range some {
 			p.Refs[i] = append(p.Refs[i], r)
 		}
 	}
-	return p, concurrently(ctx, p.made, func(m made) error { return s.Create(ctx, m.ref(), m.of.Life, m.parts...) })
+	return p, concurrently(ctx, p.made, func(m made) error {
+		if m.done {
+			return nil
+		}
+		return s.Create(ctx, m.ref(), m.of.Life, m.parts...)
+	})
+}
+
+// stored reports which timers a call with the key has stored; nil: none.
+func (s *Store) stored(ctx context.Context, key *timers.Key, list []Timer) ([]bool, error) {
+	if key == nil {
+		return nil, nil
+	}
+	b := timers.NewBatch("", len(list))
+	for i := range list {
+		if err := b.Add(list[i].Topic, &timers.Entry{ID: list[i].ID, Key: list[i].Key}); err != nil {
+			return nil, fmt.Errorf("timer %d: %w", i, err)
+		}
+	}
+	found, err := s.topics.Recall(ctx, key, b)
+	if found == nil || err != nil {
+		return nil, err
+	}
+	done := make([]bool, len(list))
+	for i := range found {
+		done[i] = found[i].ID != ""
+	}
+	return done, nil
 }
 
 // link checks the timers of a call, sets which of their joins have which parts, and returns
 // the parts of other joins, as indexes by the timers of these.
-func (p *Plan) link(timers []Timer) (others map[wakebelltype.Part][]int, err error) {
-	at := make(map[wakebelltype.Part]int, len(timers))
-	for i := range timers {
-		if err := timers[i].check(); err != nil {
+func (p *Plan) link(list []Timer) (others map[wakebelltype.Part][]int, err error) {
+	at := make(map[wakebelltype.Part]int, len(list))
+	for i := range list {
+		if err := list[i].check(); err != nil {
 			return nil, fmt.Errorf("timer %d: %w", i, err)
 		}
-		at[timers[i].Part] = i
+		at[list[i].Part] = i
 	}
 	joined := map[wakebelltype.Part]int{} // indexes of made
-	for i := range timers {
-		t := &timers[i]
+	for i := range list {
+		t := &list[i]
 		if t.Name == "" {
 			continue
 		}
 		joined[t.Part] = len(p.made)
-		m := made{of: t, parts: slices.Clip(t.Parts)}
+		m := made{of: t, done: p.before(i), parts: slices.Clip(t.Parts)}
 		for _, part := range t.Parts {
 			if j, together := at[part]; together {
 				p.Refs[j] = append(p.Refs[j], m.ref())
@@ -121,17 +162,17 @@ func (p *Plan) link(timers []Timer) (others map[wakebelltype.Part][]int, err err
 		p.made = append(p.made, m)
 	}
 	others = map[wakebelltype.Part][]int{}
-	for i := range timers {
+	for i := range list {
 		n := len(p.Refs[i])
-		for _, of := range timers[i].Of {
+		for _, of := range list[i].Of {
 			if j, together := joined[of]; together {
-				p.made[j].parts = append(p.made[j].parts, timers[i].Part)
+				p.made[j].parts = append(p.made[j].parts, list[i].Part)
 				p.Refs[i] = append(p.Refs[i], p.made[j].ref())
-			} else {
+			} else if !p.before(i) {
 				others[of] = append(others[of], i)
 			}
 		}
-		if n += len(timers[i].Of); n > maxJoins {
+		if n += len(list[i].Of); n > maxJoins {
 			return nil, fmt.Errorf("timer %d: %w", i, tooManyJoins(n))
 		}
 	}
@@ -143,12 +184,17 @@ func (p *Plan) link(timers []Timer) (others map[wakebelltype.Part][]int, err err
 	return others, nil
 }
 
-// Finish closes the joins that Prepare has made, after all timers were scheduled.
+// Finish closes the joins that Prepare has made, after all timers were scheduled. A join that
+// an earlier call has made may have ended or been replaced by now.
 func (s *Store) Finish(ctx context.Context, p Plan) error {
 	return concurrently(ctx, p.made, func(m made) error {
-		if err := s.Adopt(ctx, m.ref(), m.adopt...); err != nil || m.of.Open {
-			return err
+		err := s.Adopt(ctx, m.ref(), m.adopt...)
+		if err == nil && !m.of.Open {
+			err = s.Close(ctx, m.ref())
 		}
-		return s.Close(ctx, m.ref())
+		if m.done && errors.Is(err, wakebelltype.ErrNotFound) {
+			return nil
+		}
+		return err
 	})
 }

@@ -2,11 +2,13 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -18,7 +20,7 @@ import (
 
 // recalled is what a physical topic is asked for: timers or ids of a call, and their indexes.
 type recalled[T any] struct {
-	fence  sharding.Layout // of the topic; the zero value: no call writes there any more
+	fence  *timers.Fence // of the topic; nil: no call writes there any more
 	items  []T
 	places []int
 }
@@ -31,7 +33,7 @@ func recalledIn[T any](asked map[string]*recalled[T], l sharding.Layout, n int, 
 		if r == nil {
 			r = &recalled[T]{}
 			if n == 1 || n == l.Count() || n == l.From || n == l.To { // see records
-				r.fence = l
+				r.fence = fenceOf(l)
 			}
 			asked[name] = r
 		}
@@ -40,21 +42,42 @@ func recalledIn[T any](asked map[string]*recalled[T], l sharding.Layout, n int, 
 }
 
 // from returns the store for asking.
-func (r *recalled[T]) from(s *Store) timers.Fenced {
-	if r.fence.ID == "" {
-		return s.timers.WithFence(nil)
+func (r *recalled[T]) from(s *Store) timers.Fenced { return s.timers.WithFence(r.fence) }
+
+// Recall returns the results of those timers of a batch that a call of Write with the key has
+// stored; the others have no ID, and there are no results if there are no such timers. The
+// key is one of [timers.Key.Each].
+func (s *Store) Recall(ctx context.Context, key *timers.Key, b timers.Batch) (done []wakebelltype.Scheduled, err error) {
+	for range maxRefusals {
+		var r routing
+		if r, err = s.routing(ctx, &b); err == nil {
+			done, err = s.recall(ctx, key, b, r.fences, nil, func(l sharding.Layout, now time.Time) []int {
+				if counts := l.Answered(now); counts != nil {
+					return counts
+				}
+				return []int{l.Count()}
+			})
+		}
+		if !errors.Is(err, scripts.ErrStaleLayout) {
+			return done, err
+		}
+		if err := s.agreeAll(ctx, b); err != nil {
+			return nil, err
+		}
 	}
-	return s.at(r.fence)
+	return nil, err
 }
 
-// recall adds to the results of a batch those that a call with the key has stored; nil if
-// there are none.
-func (s *Store) recall(ctx context.Context, key *timers.Key, b timers.Batch, layouts map[string]sharding.Layout, done []wakebelltype.Scheduled) ([]wakebelltype.Scheduled, error) {
+// recall adds to the results of a batch those that a call with the key has stored, in the
+// numbers of shards that in returns; nil if there are none.
+func (s *Store) recall(
+	ctx context.Context, key *timers.Key, b timers.Batch, layouts map[string]sharding.Layout, done []wakebelltype.Scheduled, in func(sharding.Layout, time.Time) []int,
+) ([]wakebelltype.Scheduled, error) {
 	asked, size, now := map[string]*recalled[timers.Entry]{}, 0, time.Now()
 	b.Each(func(i int, topic string, e *timers.Entry) {
 		size++
 		l := layouts[topic]
-		for _, n := range l.Answered(now) { // this clock is good enough: clients repeat calls soon
+		for _, n := range in(l, now) { // this clock is good enough: clients repeat calls soon
 			recalledIn(asked, l, n, i, *e, sharding.Name(topic, n, sharding.ShardOf(e.ID, e.Key, n)))
 		}
 	})

@@ -131,7 +131,7 @@ func (s *Store) divided(ctx context.Context, key *timers.Key, b timers.Batch, do
 		}
 	}
 	if key != nil && r.fences != nil { // after the pins: what has left a place by now is answered there by now
-		if done, err = s.recall(ctx, key, b, r.fences, done); err != nil {
+		if done, err = s.recall(ctx, key, b, r.fences, done, sharding.Layout.Answered); err != nil {
 			s.unpin(ctx, routes)
 			return timers.Batch{}, done, err
 		}

@@ -30,6 +30,7 @@ type Key struct {
 	at   int    // index of the first item of this round trip, for a call of several round trips
 
 	brief bool // the key serves a single call, which is not repeated later
+	each  bool // each item has an answer of its own, in all topics
 }
 
 // NewKey returns the key of an owner for a call. Content distinguishes the call
@@ -82,6 +83,17 @@ func (k *Key) Part(n int) *Key {
 	return &part
 }
 
+// Each returns the key for a call that stores an answer for each of its timers, so that
+// [Fenced.RecallWrite] finds them whatever else is sent with it; nil for nil.
+func (k *Key) Each() *Key {
+	if k == nil {
+		return nil
+	}
+	each := *k
+	each.each = true
+	return &each
+}
+
 // after returns the key of the round trip that begins n items after the first of k.
 func (k *Key) after(n int) *Key {
 	if k == nil {
@@ -101,7 +113,7 @@ func (k *Key) Content() string { return k.call }
 // round trip are the same whenever the call is repeated, so the answer is stored as a whole
 // (lua/keyed.lua). In a topic that has a layout, where an item is carried out, and with which
 // others, depends on the layout and on what was carried out before. There each item has an
-// answer of its own (lua/keyed_each.lua).
+// answer of its own (lua/keyed_each.lua), as have the items of a call with [Key.Each].
 
 // each reports whether calls behind a fence store an answer for each item.
 func (f *Fence) each() bool { return f != nil && f.Layout != "" }
@@ -110,18 +122,25 @@ func (f *Fence) each() bool { return f != nil && f.Layout != "" }
 // arguments: the call has n items, whose ids id returns. Absent says whether an item that is
 // absent has an answer of its own.
 func (k *Key) around(script *redis.Script, f *Fence, t TopicKeys, keys []string, args []any, n int, id func(i int) *string, absent bool) (*redis.Script, []string, []any) {
-	if !f.each() {
-		return keyedScripts[script], append(keys, t.Keyed+":"+k.Suffix()), append(args, k.Content(), KeyLife.Milliseconds())
+	if !f.each() && !k.each {
+		return keyedScripts[script], append(keys, t.whole(k)), append(args, k.Content(), KeyLife.Milliseconds())
 	}
 	for i := range n {
 		args = append(args, id(i))
 	}
-	stored := "0"
+	stored, plain := "0", "0"
 	if absent {
 		stored = "1"
 	}
-	return eachScripts[script], append(keys, t.answers(k)), append(args, n, k.Content(), KeyLife.Milliseconds(), stored)
+	keys = append(keys, t.answers(k))
+	if !f.each() {
+		plain, keys = "1", append(keys, t.whole(k))
+	}
+	return eachScripts[script], keys, append(args, n, k.Content(), KeyLife.Milliseconds(), stored, plain)
 }
+
+// whole is the key of the one answer to all items of a round trip.
+func (t TopicKeys) whole(k *Key) string { return t.Keyed + ":" + k.Suffix() }
 
 // answers is the key of the answers to the items of a call.
 func (t TopicKeys) answers(k *Key) string { return t.Keyed + ":" + k.name }
@@ -244,15 +263,18 @@ func (s Fenced) RecallCancel(ctx context.Context, topic string, key *Key, ids ..
 // one to all items, and those to single ones; "" for none.
 func (s Fenced) recallPart(ctx context.Context, topic string, key *Key, n int, id func(i int) *string) (whole string, each []string, err error) {
 	k := s.keys.Of(topic)
-	keys, args := []string{k.answers(key), k.Keyed + ":" + key.Suffix()}, []any{key.Content()}
+	args := []any{key.Content()}
 	for i := range n {
 		args = append(args, id(i))
 	}
-	keys, args = scripts.WithGuards(s.fence.Guards(s.keys, topic), keys, args)
-	list, err := s.RunList(ctx, 1+n, recallScript, keys, args...)
-	if err == nil {
-		each, err = scripts.Texts(list)
-	}
+	err = s.orUnfenced(s.fence, func(f *Fence) error {
+		keys, args := scripts.WithGuards(f.Guards(s.keys, topic), []string{k.answers(key), k.whole(key)}, args)
+		list, err := s.RunList(ctx, 1+n, recallScript, keys, args...)
+		if err == nil {
+			each, err = scripts.Texts(list)
+		}
+		return err
+	})
 	if err != nil {
 		return "", nil, fmt.Errorf("look for the answer of a call on %q: %w", topic, err)
 	}

@@ -5,20 +5,23 @@
 -- call for the others.
 --
 -- The last of ARGV are the ids, their number, what identifies the call, because a key is
--- valid for one call only, life, and 1 if the answer a, absent, is stored as well.
-local key, n = KEYS[#KEYS], #ARGV
-local count, call, life, absent = tonumber(ARGV[n - 3]), ARGV[n - 2], ARGV[n - 1], ARGV[n] == '1'
+-- valid for one call only, life, 1 if the answer a, absent, is stored as well, and 1 if the
+-- last of KEYS is the one that keyed.lua has: then that finds the key used, too.
+local n = #ARGV
+local count, call, life = tonumber(ARGV[n - 4]), ARGV[n - 3], ARGV[n - 2]
+local absent, whole = ARGV[n - 1] == '1', ARGV[n] == '1' and table.remove(KEYS)
+local key = table.remove(KEYS)
 local ids = {}
-for i = 1, count do ids[i] = ARGV[n - 4 - count + i] end
-KEYS[#KEYS] = nil
-for i = n, n - 3 - count, -1 do ARGV[i] = nil end
+for i = 1, count do ids[i] = ARGV[n - 5 - count + i] end
+for i = n, n - 4 - count, -1 do ARGV[i] = nil end
 
 local kind = redis.call('TYPE', key).ok
 if kind ~= 'hash' and kind ~= 'none' then
   return redis.error_reply('WRONGTYPE ' .. (#KEYS + 1) .. ' ' .. kind .. ' hash')
 end
 local of = redis.call('HGET', key, '') -- no item has this id
-if of and of ~= call then return redis.error_reply('WAKEBELLKEY another call') end
+local used = of or whole and redis.call('GET', whole)
+if used and used ~= call then return redis.error_reply('WAKEBELLKEY another call') end
 local known, some = of and collect('HMGET', key, ids, 1, count) or {}, false
 for i = 1, count do
   some = some or known[i]
@@ -48,5 +51,6 @@ end
 if #fields > 2 then
   variadic('HSET', key, fields, 1, #fields)
   redis.call('PEXPIRE', key, life)
+  if whole then redis.call('SET', whole, call, 'PX', life) end
 end
 return answer

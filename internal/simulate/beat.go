@@ -114,6 +114,7 @@ func (b *beat) turn() {
 	wait, err := b.engine.Turn(s.ctx)
 	b.link.left = 0
 	s.judge.runsFired()
+	s.minder.fired()
 	switch {
 	case errors.Is(err, errCut):
 		s.note("%s loses a command: %v", b.name, err)

@@ -26,6 +26,7 @@ func (j *judge) atRest() {
 		j.sim.broken("delivered", "%s waits for ever in a topic that moves, due %v ago", id, time.Since(v.due))
 	}
 	j.sim.workflow.atRest()
+	j.sim.minder.atRest()
 	j.nothingLeft(j.sim.rdb)
 	if j.sim.journey != nil {
 		j.nothingLeft(j.sim.journey.rdb)

@@ -112,23 +112,30 @@ func (j *judge) runsFired() {
 		s.broken("errors", "take the runs: %v", err)
 	}
 	for _, id := range ids {
-		name, stamp, _ := strings.Cut(id, "@")
-		due, err := time.Parse(time.RFC3339Nano, stamp)
-		of := s.schedules[name]
-		switch {
-		case err != nil || of == nil:
-			s.broken("schedules", "%s was fired, and there is no such schedule", id)
-		case due.After(time.Now()):
-			s.broken("never early", "%s was fired %v early", id, time.Until(due))
-		case of.fired[due.UnixMicro()]:
-			s.broken("schedules", "%s was fired twice", id)
-		case !of.fires(due):
-			s.broken("schedules", "%s was fired, and that is no instant of %q in %s", id, of.rule.cron, of.rule.zone)
-		}
-		s.note("run %s", id)
-		s.result.Fired++
-		of.fired[due.UnixMicro()] = true
+		j.runFired(id)
 	}
+}
+
+// runFired checks a run that was fired, and returns its instant.
+func (j *judge) runFired(id string) time.Time {
+	s := j.sim
+	name, stamp, _ := strings.Cut(id, "@")
+	due, err := time.Parse(time.RFC3339Nano, stamp)
+	of := s.schedules[name]
+	switch {
+	case err != nil || of == nil:
+		s.broken("schedules", "%s was fired, and there is no such schedule", id)
+	case due.After(time.Now()):
+		s.broken("never early", "%s was fired %v early", id, time.Until(due))
+	case of.fired[due.UnixMicro()]:
+		s.broken("schedules", "%s was fired twice", id)
+	case !of.fires(due):
+		s.broken("schedules", "%s was fired, and that is no instant of %q in %s", id, of.rule.cron, of.rule.zone)
+	}
+	s.note("run %s", id)
+	s.result.Fired++
+	of.fired[due.UnixMicro()] = true
+	return due
 }
 
 // runsComplete checks that no instant of a schedule was missed: of those with MisfireAll none at

@@ -25,11 +25,12 @@ type drawn int
 const (
 	sometimes drawn = iota // in about half of the plans
 	always
-	faulty  // sometimes, and not when nothing goes wrong
-	inMany  // in each plan of that shape, and in no other
-	joined  // in plans with joins, see withJoins
-	outages // in plans with outages, see withOutages
-	losses  // in plans with losses, see withLosses
+	faulty    // sometimes, and not when nothing goes wrong
+	inMany    // in each plan of that shape, and in no other
+	joined    // in plans with joins, see with
+	reminding // in plans with reminders, see with
+	outages   // in plans with outages, see withOutages
+	losses    // in plans with losses, see withLosses
 )
 
 // kinds are all operations: those of users and operators, and what happens to processes.
@@ -72,6 +73,10 @@ func init() { // in a function, because operations name their kinds
 		{"cancel a part", 2, joined, func(s *sim, o Op) { s.waiting().cancelPart(o) }, []string{"Cancel"}, true},
 		{"read a join", 1, joined, func(s *sim, o Op) { s.waiting().read(o) }, []string{"Join", "Parts"}, true},
 		{"reshard parts", 1, joined, func(s *sim, o Op) { s.waiting().reshard(o) }, []string{"Reshard"}, true},
+		{"remind", 4, reminding, func(s *sim, o Op) { s.minding().remind(o) }, nil, true},
+		{"remind again and again", 3, reminding, func(s *sim, o Op) { s.minding().remindEvery(o) }, nil, true},
+		{"forget a reminder", 2, reminding, func(s *sim, o Op) { s.minding().forget(o) }, nil, true},
+		{"read reminders", 1, reminding, func(s *sim, _ Op) { s.minding().readAll() }, nil, true},
 		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil, false},
 		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, false},
 		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, true},

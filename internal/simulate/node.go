@@ -39,7 +39,7 @@ type node struct {
 	travels  [2][]*poller     // of the topic that moves, in both Redis
 	journeys [2]*shards.Store // for it
 	consumer *poller          // of the queue; nil: there is none
-	flows    [3][]*poller     // of timers that wait for others
+	flows    [3][]*poller     // of timers that wait for others, or of reminders
 	audits   int              // the life in which the node audits joins, and 1
 	flow     exchange.Flow    // with which it has started
 
@@ -59,13 +59,6 @@ func (n *node) start() {
 	n.supervisors = [2]*supervisor{{node: n}, {node: n, second: true}}
 	n.follow()
 	n.consume()
-}
-
-// restart starts the process, if it is down or stalled.
-func (n *node) restart() {
-	if n.down {
-		n.start()
-	}
 }
 
 // crash ends the process: its handlers too. It starts again after a while.
@@ -133,6 +126,9 @@ func (n *node) follow() {
 	if s.workflow != nil {
 		s.workflow.poll(n)
 	}
+	if s.minder != nil {
+		s.minder.poll(n)
+	}
 }
 
 // track starts and ends pollers of a topic, which set sets up.
@@ -191,6 +187,11 @@ type account interface {
 	exchanged(r *exchange.Request, reply *exchange.Reply)
 	begins(p *poller, l *leasing.Lease, r *run)
 	succeeded(l *leasing.Lease)
+}
+
+// ender is an account that ends handlers by itself.
+type ender interface {
+	finish(p *poller, l *leasing.Lease, r *run, o leasing.Outcome)
 }
 
 // poller is a poller with its handlers.
@@ -343,8 +344,8 @@ func (p *poller) finish(l *leasing.Lease, r *run) {
 		p.account.succeeded(l)
 	}
 	s.note("%s ends %s: %d", p.node.name, l.ID, outcome.Kind)
-	if w, joined := p.account.(*workflow); joined {
-		w.finish(p, l, r, outcome)
+	if of, ends := p.account.(ender); ends {
+		of.finish(p, l, r, outcome)
 		return
 	}
 	p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, outcome) })

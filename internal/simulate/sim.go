@@ -42,6 +42,7 @@ type Result struct {
 	Turns     int           // at the gate
 	Travelled int           // deliveries of timers of the topic that moves
 	Joined    int           // timers of joins that were claimed
+	Reminded  int           // reminders that their recipients got
 	Latest    time.Duration // by which a claim came too late while nothing went wrong
 	Broken    *Broken       // nil: every invariant has held
 	Trace     []string
@@ -76,6 +77,7 @@ type sim struct {
 
 	journey  *journey  // of the topic that moves; nil: it has no timers yet
 	workflow *workflow // timers that wait for others; nil: there are none yet
+	minder   *minder   // reminders; nil: there are none yet
 	options  *redis.Options
 	atEnd    []func()
 
@@ -271,7 +273,7 @@ func (s *sim) rest() {
 	s.clients[0].calm()
 	for range s.plan.Shape.patience() {
 		s.until(time.Now().Add(10 * time.Minute))
-		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting()+s.journey.left()+s.workflow.left() == 0 {
+		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left()+s.turns.waiting()+s.journey.left()+s.workflow.left()+s.minder.left() == 0 {
 			break
 		}
 	}

@@ -61,7 +61,7 @@ func TestSimulate(t *testing.T) {
 		}
 	}
 	t.Logf("rarest pairs: %s", met.Rarest(names(), 10))
-	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %d runs of schedules, %d messages, %d turns, %d deliveries of a topic that moves, %d joins, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Fired, all.Messages, all.Turns, all.Travelled, all.Joined, all.Virtual, all.Latest)
+	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %d runs of schedules, %d messages, %d turns, %d deliveries of a topic that moves, %d joins, %d reminders, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Fired, all.Messages, all.Turns, all.Travelled, all.Joined, all.Reminded, all.Virtual, all.Latest)
 }
 
 // choose draws plans from a seed on, and returns the one whose pairs have met least.
@@ -96,7 +96,7 @@ func (r *Result) add(other Result) {
 	r.Done, r.Exchanges = r.Done+other.Done, r.Exchanges+other.Exchanges
 	r.Scheduled, r.Delivered, r.Virtual = r.Scheduled+other.Scheduled, r.Delivered+other.Delivered, r.Virtual+other.Virtual
 	r.Messages, r.Turns = r.Messages+other.Messages, r.Turns+other.Turns
-	r.Travelled, r.Joined = r.Travelled+other.Travelled, r.Joined+other.Joined
+	r.Travelled, r.Joined, r.Reminded = r.Travelled+other.Travelled, r.Joined+other.Joined, r.Reminded+other.Reminded
 	r.Fired, r.Latest = r.Fired+other.Fired, max(r.Latest, other.Latest)
 }
 

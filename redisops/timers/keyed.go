@@ -84,7 +84,7 @@ func (k *Key) Part(n int) *Key {
 }
 
 // Each returns the key for a call that stores an answer for each of its timers, so that
-// [Fenced.RecallWrite] finds them whatever else is sent with it; nil for nil.
+// [Fenced.RecallWrite] finds them, even if others are sent with them; nil for nil.
 func (k *Key) Each() *Key {
 	if k == nil {
 		return nil

@@ -172,17 +172,12 @@ func (m *minder) succeeded(*leasing.Lease) {}
 
 // arrives checks a reminder that its recipient gets: a run only if its schedule is still there,
 // and has the same message.
-func (m *minder) arrives(identity string, in *wire.Reminder) {
-	s := m.sim
-	body := &wire.KeptReminder{Message: in.GetMessage()}
-	text := m.textOf(body)
-	s.note("%s gets the reminder %s, %s, run %d", identity, in.GetName(), text, in.GetRun())
+func (m *minder) arrives(in *wire.Reminder) {
+	s, text := m.sim, m.textOf(&wire.KeptReminder{Message: in.GetMessage()})
+	s.note("the reminder %s arrives, %s, run %d", in.GetName(), text, in.GetRun())
 	s.result.Reminded++
 	for _, r := range m.reminders {
-		if r.to.ID != identity || r.name != in.GetName() || in.GetRun() == 0 {
-			continue
-		}
-		if s.schedules[r.schedule] == nil || text != r.every {
+		if r.name == in.GetName() && in.GetRun() > 0 && (s.schedules[r.schedule] == nil || text != r.every) {
 			s.broken("reminders", "run %d of %s is delivered with %s, and its schedule has %s", in.GetRun(), r.id, text, r.every)
 		}
 	}

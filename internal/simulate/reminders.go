@@ -26,7 +26,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// minder is reminders of identities of a cluster, with what is known of them: their timers, and
+// minder is reminders of an identity of a cluster, with what is known of them: their timers, and
 // their schedules, which are among those of the sim.
 type minder struct {
 	*side
@@ -36,9 +36,8 @@ type minder struct {
 	texts     int
 }
 
-// reminded is a reminder that was set once.
+// reminded is what is known of a reminder.
 type reminded struct {
-	to           reminder.Recipient
 	name         string
 	id, schedule string // of its timer, and the name of its schedule
 	once, every  string // the messages that these have, or had
@@ -100,13 +99,16 @@ func (m *minder) poll(n *node) {
 	n.track(&n.flows[0], n.store, reminder.DefaultTopic, func(p *poller) { p.account, p.limits = m, &exchange.Flow{} })
 }
 
+// cart is the recipient of all reminders.
+var cart = reminder.Identity("cart", "17")
+
 // pick returns the reminder that an operation names.
 func (m *minder) pick(o Op) *reminded {
-	to, name := reminder.Identity("cart", fmt.Sprint("c", o.ID%2)), fmt.Sprint("n", o.A%2)
-	id := strings.Join([]string{"identity", to.Kind, to.ID, name}, "/")
+	name := fmt.Sprint("n", o.A%2)
+	id := strings.Join([]string{"identity", cart.Kind, cart.ID, name}, "/")
 	r := m.reminders[id]
 	if r == nil {
-		r = &reminded{to: to, name: name, id: id, schedule: reminder.DefaultTopic + "/" + id}
+		r = &reminded{name: name, id: id, schedule: reminder.DefaultTopic + "/" + id}
 		m.reminders[id] = r
 	}
 	return r
@@ -116,7 +118,7 @@ func (m *minder) pick(o Op) *reminded {
 func (m *minder) remind(o Op) {
 	r, in := m.pick(o), max(m.sim.delay(o.B), 0)
 	m.call("remind "+r.id, r, setting{once: true}, func(text string) error {
-		due, err := m.calls.Set(m.sim.ctx, r.to, r.name, reminder.In(in), wrapperspb.String(text))
+		due, err := m.calls.Set(m.sim.ctx, cart, r.name, reminder.In(in), wrapperspb.String(text))
 		if err == nil && due.Sub(time.Now().Add(in)).Abs() > grain {
 			m.sim.broken("answers", "%s is due at %v, expected in %v", r.id, due, in)
 		}
@@ -129,7 +131,7 @@ func (m *minder) remindEvery(o Op) {
 	r, of := m.pick(o), m.sim.rule(o.B)
 	rule := recurring.Rule{Every: of.every, Cron: of.cron, Zone: of.zone, SkipGaps: of.skip, Misfire: recurring.Misfire(of.misfire)}
 	m.call("remind "+r.id+" again and again", r, setting{rule: of}, func(text string) error {
-		return m.calls.SetEvery(m.sim.ctx, r.to, r.name, rule, wrapperspb.String(text))
+		return m.calls.SetEvery(m.sim.ctx, cart, r.name, rule, wrapperspb.String(text))
 	})
 }
 
@@ -138,7 +140,7 @@ func (m *minder) forget(o Op) {
 	r := m.pick(o)
 	m.call("forget "+r.id, r, setting{}, func(string) error {
 		exists := m.exists(r)
-		found, err := m.calls.Forget(m.sim.ctx, r.to, r.name)
+		found, err := m.calls.Forget(m.sim.ctx, cart, r.name)
 		if err == nil && found != exists {
 			m.sim.broken("answers", "forget %s: %t", r.id, found)
 		}
@@ -189,14 +191,14 @@ func (m *minder) readAll() {
 		if err != nil {
 			m.sim.broken("errors", "list the reminders: %v", err)
 		}
-		listed = append(listed, fmt.Sprint(state.To.ID, " ", state.Name, " ", state.RuleText != ""))
+		listed = append(listed, fmt.Sprint(state.Name, " ", state.RuleText != ""))
 	}
 	for _, r := range m.reminders {
 		if m.timers[r.id] != nil {
-			known = append(known, fmt.Sprint(r.to.ID, " ", r.name, " ", false))
+			known = append(known, fmt.Sprint(r.name, " ", false))
 		}
 		if m.sim.schedules[r.schedule] != nil {
-			known = append(known, fmt.Sprint(r.to.ID, " ", r.name, " ", true))
+			known = append(known, fmt.Sprint(r.name, " ", true))
 		}
 	}
 	slices.Sort(listed)
@@ -240,9 +242,9 @@ func (m *minder) deliverTo(l *leasing.Lease) leasing.Outcome {
 var errRejected = errors.New("rejected")
 
 // Request is the recipient of all reminders. It implements [reminder.Cluster].
-func (m *minder) Request(_ context.Context, _, identity string, message proto.Message) (any, error) {
+func (m *minder) Request(_ context.Context, _, _ string, message proto.Message) (any, error) {
 	s, in := m.sim, message.(*wire.Reminder)
-	m.arrives(identity, in)
+	m.arrives(in)
 	switch chance := s.random.Float64(); {
 	case !s.faulty || chance > 0.4:
 		return in.Ack(), nil

@@ -101,6 +101,11 @@ func idleFigures(ctx context.Context, w *world, n int, calls *meter.Calls) (samp
 // garbage.
 func usedMemory() int64 {
 	debug.FreeOSMemory()
+	return heldMemory()
+}
+
+// heldMemory is usedMemory with garbage.
+func heldMemory() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)

@@ -27,6 +27,7 @@ var columns = []struct{ figure, title string }{
 	{peeksPer, "peeks"},
 	{fallbackPer, "by fallbacks"},
 	{bytesPer, "bytes"},
+	{clientMost, "client at most, MiB"},
 	{wallUS, "elapsed µs"},
 	{fewRedisUS, "Redis µs with 1 k"},
 	{fewWallUS, "elapsed µs with 1 k"},

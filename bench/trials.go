@@ -59,7 +59,7 @@ func allTrials() []trial {
 			{"batch-100", nodeHandling(100, used{}, inBatches(100, 5, compute))},
 		}},
 		{name: "flow", about: "the same with flow control that never holds a timer back", contenders: flowControl()},
-		{name: "one-key", about: "timers that are due, all of one key", contenders: []contender{{"wakebell", oneKey}}},
+		{name: "hot-key", about: "timers that are due, all of one key", contenders: []contender{{"wakebell", oneKey}}},
 		{name: "limited", about: "timers that are due, at most 1,000 a second", contenders: []contender{
 			{"wakebell", limited}, {"bullmq", limitedBullMQ},
 		}},
@@ -134,5 +134,5 @@ func allTrials() []trial {
 		{name: "idle", about: "topics without timers in one node", once: true, contenders: []contender{
 			{"1", idleNode(1)}, {"1000", idleNode(1000)}, {"10000", idleNode(10_000)},
 		}},
-	}, slices.Concat(edges(), persistence())...)
+	}, slices.Concat(edges(), bulk(), []trial{reminding()}, persistence())...)
 }

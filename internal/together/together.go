@@ -4,12 +4,10 @@ package together
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
+	"time"
 )
-
-// errPanicked is the error of those whose call has panicked.
-var errPanicked = errors.New("the call for all has panicked")
 
 // Calls are the calls for each of some keys, one at a time for a key. The zero value is ready.
 type Calls[K comparable, In, Out any] struct {
@@ -18,66 +16,103 @@ type Calls[K comparable, In, Out any] struct {
 }
 
 // line is what there is for a key.
-type line[In, Out any] struct {
-	now, next *call[In, Out] // next may be nil
-}
+type line[In, Out any] struct{ next *call[In, Out] } // that waits for the one on its way; nil: none
 
 // call is one call with the inputs of all that wait for it.
 type call[In, Out any] struct {
-	inputs []In
-	ended  chan struct{}
-	outs   []Out // after ended: one for each input, unless err is not nil
-	err    error
+	ctx     context.Context //nolint:containedctx // of the call, which no caller owns
+	end     context.CancelFunc
+	inputs  []In
+	waiting int       // callers that have not given up
+	latest  time.Time // the last of their deadlines, as long as all have one
+	forever bool      // one has none
+	ended   chan struct{}
+	outs    []Out // after ended: one for each input, unless err is not nil
+	err     error
 }
 
 // Do returns what run answers to an input. While a call for the key is on its way, the inputs
-// that come wait for the next one, which the first of them makes, with its context, for all: so
-// an error of run is that of all of them. Run answers in the order of the inputs.
+// that come wait for the next one, which is made for all of them: so an error of run is that of
+// all. Run answers in the order of the inputs. Its context has the values of the first caller's,
+// and the last of all deadlines. A caller whose context ends gives up alone; when all have, the
+// context of run ends.
 func (c *Calls[K, In, Out]) Do(ctx context.Context, key K, input In, run func(context.Context, []In) ([]Out, error)) (out Out, err error) {
-	c.mu.Lock()
-	l := c.lines[key]
-	if l != nil && l.next != nil {
-		of, place := l.next, len(l.next.inputs)
-		of.inputs = append(of.inputs, input)
-		c.mu.Unlock()
-		<-of.ended // the contexts of two calls end that
-		return of.answer(place)
+	this, place := c.join(ctx, key, input, run)
+	select {
+	case <-this.ended:
+	case <-ctx.Done():
+		c.leave(this)
+		return out, context.Cause(ctx)
 	}
-	this := &call[In, Out]{inputs: []In{input}, ended: make(chan struct{}), err: errPanicked}
-	if l == nil {
-		l = &line[In, Out]{}
+	if this.err != nil {
+		return out, this.err
+	}
+	return this.outs[place], nil
+}
+
+// join adds an input to the next call for a key, and begins it if none is on its way.
+func (c *Calls[K, In, Out]) join(ctx context.Context, key K, input In, run func(context.Context, []In) ([]Out, error)) (*call[In, Out], int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[key]
+	busy := l != nil
+	if !busy {
+		l = new(line[In, Out])
 		if c.lines == nil {
 			c.lines = map[K]*line[In, Out]{}
 		}
 		c.lines[key] = l
-	} else {
-		before := l.now
-		l.next = this
-		c.mu.Unlock()
-		<-before.ended
-		c.mu.Lock()
-		l.next = nil
 	}
-	l.now = this
-	c.mu.Unlock()
-	defer c.end(key, l)
-	this.outs, this.err = run(ctx, this.inputs)
-	return this.answer(0)
+	if l.next == nil {
+		l.next = &call[In, Out]{ended: make(chan struct{})}
+		l.next.ctx, l.next.end = context.WithCancel(context.WithoutCancel(ctx))
+	}
+	this := l.next
+	this.inputs, this.waiting = append(this.inputs, input), this.waiting+1
+	deadline, bounded := ctx.Deadline()
+	if this.forever = this.forever || !bounded; deadline.After(this.latest) {
+		this.latest = deadline
+	}
+	if !busy {
+		l.next = nil
+		go c.make(key, l, this, run)
+	}
+	return this, len(this.inputs) - 1
 }
 
-// end lets those go on that wait for the call on its way, and the next call.
-func (c *Calls[K, In, Out]) end(key K, l *line[In, Out]) {
+func (c *Calls[K, In, Out]) leave(this *call[In, Out]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.next == nil {
-		delete(c.lines, key)
+	if this.waiting--; this.waiting == 0 {
+		this.end()
 	}
-	close(l.now.ended)
 }
 
-func (c *call[In, Out]) answer(place int) (out Out, err error) {
-	if c.err != nil {
-		return out, c.err
+// make makes calls for a key until none waits.
+func (c *Calls[K, In, Out]) make(key K, l *line[In, Out], this *call[In, Out], run func(context.Context, []In) ([]Out, error)) {
+	for this != nil {
+		this.carryOut(run)
+		c.mu.Lock()
+		if this, l.next = l.next, nil; this == nil {
+			delete(c.lines, key)
+		}
+		c.mu.Unlock()
 	}
-	return c.outs[place], nil
+}
+
+func (c *call[In, Out]) carryOut(run func(context.Context, []In) ([]Out, error)) {
+	defer c.end()
+	defer close(c.ended)
+	defer func() {
+		if reason := recover(); reason != nil {
+			c.err = fmt.Errorf("the call for all has panicked: %v", reason)
+		}
+	}()
+	ctx := c.ctx
+	if !c.forever {
+		bounded, end := context.WithDeadline(ctx, c.latest)
+		defer end()
+		ctx = bounded
+	}
+	c.outs, c.err = run(ctx, c.inputs)
 }

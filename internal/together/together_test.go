@@ -90,26 +90,78 @@ func TestErrorIsThatOfAll(t *testing.T) {
 	})
 }
 
+// A caller that gives up fails alone. What all have left ends.
+func TestCallersGiveUpAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls together.Calls[string, int, int]
+		ended := 0
+		slow := func(ctx context.Context, in []int) ([]int, error) {
+			select {
+			case <-ctx.Done():
+				ended++
+				return nil, ctx.Err()
+			case <-time.After(time.Minute):
+				return make([]int, len(in)), nil
+			}
+		}
+		ask := func(patience time.Duration) chan error {
+			got := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				_, err := calls.Do(ctx, "k", 1, slow)
+				got <- err
+			}()
+			synctest.Wait()
+			return got
+		}
+		first, second, third := ask(time.Hour), ask(time.Second), ask(time.Hour)
+		deadlines := make(chan time.Duration, 1)
+		go func() {
+			_, _ = calls.Do(t.Context(), "other", 1, func(ctx context.Context, _ []int) ([]int, error) {
+				_, bounded := ctx.Deadline()
+				assert.False(t, bounded, "a caller without a deadline")
+				return []int{1}, nil
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			_, _ = calls.Do(ctx, "other", 1, func(ctx context.Context, _ []int) ([]int, error) {
+				end, _ := ctx.Deadline()
+				deadlines <- time.Until(end)
+				return []int{1}, nil
+			})
+		}()
+		require.Equal(t, time.Hour, <-deadlines)
+		require.ErrorIs(t, <-second, context.DeadlineExceeded)
+		require.NoError(t, <-first)
+		require.NoError(t, <-third)
+		require.Zero(t, ended)
+		alone := ask(time.Second)
+		require.ErrorIs(t, <-alone, context.DeadlineExceeded)
+		synctest.Wait()
+		require.Equal(t, 1, ended)
+		require.NoError(t, <-ask(time.Hour), "the next call is made")
+	})
+}
+
 func TestPanicDoesNotHoldOthersUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls together.Calls[string, int, int]
-		got := make(chan any, 2)
+		got := make(chan error, 3)
 		panics := func(context.Context, []int) ([]int, error) {
 			<-time.After(time.Second)
 			panic("no")
 		}
 		for n := range 3 {
 			go func() {
-				defer func() { got <- recover() }()
 				_, err := calls.Do(t.Context(), "k", n, panics)
-				if err != nil {
-					panic(err)
-				}
+				got <- err
 			}()
 		}
 		for range 3 {
-			require.NotNil(t, <-got)
+			require.ErrorContains(t, <-got, "panicked: no")
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/outgoing"
+	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/audit"
@@ -35,12 +36,15 @@ import (
 type Reminders struct {
 	node hosted.Node
 	cfg  *Config // nil: none
+
+	schedules *schedulestore.Store
+	looks     together.Calls[struct{}, string, bool] // whether there are schedules, by their full names
 }
 
 // Hosted makes the Reminders of a System, which has none if cfg is nil, and what the System
 // runs for them. Only this module can call it.
 func Hosted(cfg *Config, n hosted.Node) (*Reminders, hosted.Parts) {
-	r := &Reminders{node: n, cfg: cfg.withDefaults()}
+	r := &Reminders{node: n, cfg: cfg.withDefaults(), schedules: schedulestore.New(n.Store)}
 	return r, r.parts()
 }
 
@@ -284,10 +288,29 @@ func (s *stored) cancel(ctx context.Context) (found bool, err error) {
 	return err == nil && presence[0] != wakebelltype.PresenceAbsent, err
 }
 
+// deleteSchedule deletes the schedule of the reminder, if there is one. Reminders that are set at
+// once look for theirs together.
 func (s *stored) deleteSchedule(ctx context.Context) (found bool, err error) {
+	there, err := s.looks.Do(ctx, struct{}{}, s.node.Prefix+s.schedule, s.exist)
+	if err != nil || !there {
+		return false, err
+	}
 	err = s.node.Schedules.Delete(audit.Skip(ctx), s.schedule)
 	if errors.Is(err, recurring.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// exist reports which schedules there are.
+func (r *Reminders) exist(ctx context.Context, names []string) ([]bool, error) {
+	found, err := r.schedules.Load(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	exist := make([]bool, len(found))
+	for i := range found {
+		exist[i] = found[i].Definition != nil
+	}
+	return exist, nil
 }

@@ -292,8 +292,11 @@ func (s *stored) cancel(ctx context.Context) (found bool, err error) {
 // once look for theirs together.
 func (s *stored) deleteSchedule(ctx context.Context) (found bool, err error) {
 	there, err := s.looks.Do(ctx, struct{}{}, s.node.Prefix+s.schedule, s.exist)
-	if err != nil || !there {
-		return false, err
+	if err != nil {
+		return false, fmt.Errorf("reminder %s: look for its schedule: %w", argument.Quote(s.name), err)
+	}
+	if !there {
+		return false, nil
 	}
 	err = s.node.Schedules.Delete(audit.Skip(ctx), s.schedule)
 	if errors.Is(err, recurring.ErrNotFound) {

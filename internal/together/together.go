@@ -4,6 +4,7 @@ package together
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -34,15 +35,19 @@ type call[In, Out any] struct {
 // Do returns what run answers to an input. While a call for the key is on its way, the inputs
 // that come wait for the next one, which is made for all of them: so an error of run is that of
 // all. Run answers in the order of the inputs. Its context has the values of the first caller's,
-// and the last of all deadlines. A caller whose context ends gives up alone; when all have, the
-// context of run ends.
+// and the last of all deadlines. A caller whose context ends gives up alone; with the last one
+// the context of run ends, and that caller has the error of run, which says what it waited for.
 func (c *Calls[K, In, Out]) Do(ctx context.Context, key K, input In, run func(context.Context, []In) ([]Out, error)) (out Out, err error) {
 	this, place := c.join(ctx, key, input, run)
 	select {
 	case <-this.ended:
 	case <-ctx.Done():
-		c.leave(this)
-		return out, context.Cause(ctx)
+		if !c.leave(this) {
+			return out, ctx.Err()
+		}
+		if <-this.ended; this.err != nil && !errors.Is(this.err, ctx.Err()) {
+			return out, fmt.Errorf("%w: %w", ctx.Err(), this.err)
+		}
 	}
 	if this.err != nil {
 		return out, this.err
@@ -80,12 +85,15 @@ func (c *Calls[K, In, Out]) join(ctx context.Context, key K, input In, run func(
 	return this, len(this.inputs) - 1
 }
 
-func (c *Calls[K, In, Out]) leave(this *call[In, Out]) {
+// leave has a caller give up, and ends the context of the call if it is the last one.
+func (c *Calls[K, In, Out]) leave(this *call[In, Out]) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if this.waiting--; this.waiting == 0 {
+	this.waiting--
+	if last = this.waiting == 0; last {
 		this.end()
 	}
+	return last
 }
 
 // make makes calls for a key until none waits.

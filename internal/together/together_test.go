@@ -3,6 +3,7 @@ package together_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,7 +101,7 @@ func TestCallersGiveUpAlone(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				ended++
-				return nil, ctx.Err()
+				return nil, fmt.Errorf("%w: no answer", ctx.Err())
 			case <-time.After(time.Minute):
 				return make([]int, len(in)), nil
 			}
@@ -138,7 +139,9 @@ func TestCallersGiveUpAlone(t *testing.T) {
 		require.NoError(t, <-third)
 		require.Zero(t, ended)
 		alone := ask(time.Second)
-		require.ErrorIs(t, <-alone, context.DeadlineExceeded)
+		err := <-alone
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no answer", "the last one knows why")
 		synctest.Wait()
 		require.Equal(t, 1, ended)
 		require.NoError(t, <-ask(time.Hour), "the next call is made")

@@ -136,7 +136,7 @@ bench: ## run the benchmarks (BENCH=regexp COUNT=6); save the output for benchst
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./...
 
 bench-peers: ROUNDS = 5
-bench-peers: setup ## measure Wakebell against its peers and its goals (ROUNDS=5 SCALE=1 ONLY=deliver,idle); half an hour
+bench-peers: setup ## measure Wakebell against its peers and its goals (ROUNDS=5 SCALE=1 ONLY=deliver,idle); an hour
 	@if command -v npm >/dev/null; then for dir in bullmq graphile; do (cd bench/$$dir && npm install --no-audit --no-fund --silent) || exit 1; done; fi
 	@cd bench && $(GO) run . peers --rounds $(ROUNDS) --scale $(SCALE) --only '$(ONLY)' --json results.json
 

@@ -23,6 +23,7 @@ type line[In, Out any] struct{ next *call[In, Out] } // that waits for the one o
 type call[In, Out any] struct {
 	ctx     context.Context //nolint:containedctx // of the call, which no caller owns
 	end     context.CancelFunc
+	run     func(context.Context, []In) ([]Out, error)
 	inputs  []In
 	waiting int       // callers that have not given up
 	latest  time.Time // the last of their deadlines, as long as all have one
@@ -34,9 +35,10 @@ type call[In, Out any] struct {
 
 // Do returns what run answers to an input. While a call for the key is on its way, the inputs
 // that come wait for the next one, which is made for all of them: so an error of run is that of
-// all. Run answers in the order of the inputs. Its context has the values of the first caller's,
-// and the last of all deadlines. A caller whose context ends gives up alone; with the last one
-// the context of run ends, and that caller has the error of run, which says what it waited for.
+// all. It is the run of the first of them, and answers in the order of the inputs; its context
+// has the values of that caller's, and the last of all deadlines. A caller whose context ends
+// gives up alone; with the last one the context of run ends, and that caller has the error of
+// run, which says what it waited for.
 func (c *Calls[K, In, Out]) Do(ctx context.Context, key K, input In, run func(context.Context, []In) ([]Out, error)) (out Out, err error) {
 	this, place := c.join(ctx, key, input, run)
 	select {
@@ -69,7 +71,7 @@ func (c *Calls[K, In, Out]) join(ctx context.Context, key K, input In, run func(
 		c.lines[key] = l
 	}
 	if l.next == nil {
-		l.next = &call[In, Out]{ended: make(chan struct{})}
+		l.next = &call[In, Out]{run: run, ended: make(chan struct{})}
 		l.next.ctx, l.next.end = context.WithCancel(context.WithoutCancel(ctx))
 	}
 	this := l.next
@@ -80,7 +82,7 @@ func (c *Calls[K, In, Out]) join(ctx context.Context, key K, input In, run func(
 	}
 	if !busy {
 		l.next = nil
-		go c.make(key, l, this, run)
+		go c.make(key, l, this)
 	}
 	return this, len(this.inputs) - 1
 }
@@ -97,9 +99,9 @@ func (c *Calls[K, In, Out]) leave(this *call[In, Out]) (last bool) {
 }
 
 // make makes calls for a key until none waits.
-func (c *Calls[K, In, Out]) make(key K, l *line[In, Out], this *call[In, Out], run func(context.Context, []In) ([]Out, error)) {
+func (c *Calls[K, In, Out]) make(key K, l *line[In, Out], this *call[In, Out]) {
 	for this != nil {
-		this.carryOut(run)
+		this.carryOut()
 		c.mu.Lock()
 		if this, l.next = l.next, nil; this == nil {
 			delete(c.lines, key)
@@ -108,7 +110,7 @@ func (c *Calls[K, In, Out]) make(key K, l *line[In, Out], this *call[In, Out], r
 	}
 }
 
-func (c *call[In, Out]) carryOut(run func(context.Context, []In) ([]Out, error)) {
+func (c *call[In, Out]) carryOut() {
 	defer c.end()
 	defer close(c.ended)
 	defer func() {
@@ -122,5 +124,5 @@ func (c *call[In, Out]) carryOut(run func(context.Context, []In) ([]Out, error))
 		defer end()
 		ctx = bounded
 	}
-	c.outs, c.err = run(ctx, c.inputs)
+	c.outs, c.err = c.run(ctx, c.inputs)
 }

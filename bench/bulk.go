@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -147,46 +146,16 @@ func (w *world) atOnce(ctx context.Context, n int, call func(*wakebell.Client) (
 }
 
 // sustained handles timers at a rate, each scheduled shortly before, while others wait.
-func sustained(ctx context.Context, w *world) (_ sample, err error) {
-	if err := loadPending(ctx, w, "sustained", w.many(sustainedPending)); err != nil {
+func sustained(ctx context.Context, w *world) (sample, error) {
+	const topic = "sustained"
+	if err := loadPending(ctx, w, topic, w.many(sustainedPending)); err != nil {
 		return nil, err
 	}
-	late := make(chan float64, lateKept)
-	topic := wakebell.NewTopic[[]byte]("sustained")
-	handle := wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[[]byte]) error {
-		select {
-		case late <- time.Since(t.Activation).Seconds() * 1e3:
-		default: // enough are known
-		}
-		return nil
-	}, wakebell.MaxConcurrent(200))
-	rdb := w.client(0)
-	defer func() { _ = rdb.Close() }()
-	sys, err := used{}.system(rdb, handle)
-	if err != nil {
-		return nil, err
-	}
-	if err := sys.Start(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, sys.Stop()) }()
 	n := int(w.long(sustainedFor).Seconds()) * sustainedRate
-	s, err := w.measure(ctx, n, func() error {
-		return errors.Join(scheduleSustained(ctx, sys.Client(), topic, n),
-			untilEvery(ctx, steadyLook, func() bool { return ackedBy(sys) >= int64(n) }))
+	return lives(ctx, w, topic, n, 200, 0, func(c *wakebell.Client, topic wakebell.Topic[[]byte]) error {
+		return scheduleSustained(ctx, c, topic, n)
 	})
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range latenessOf(late) {
-		s[name] = value
-	}
-	s[bothUS] = s[clientUS] + s[redisUS]
-	return s, nil
 }
-
-// lateKept is how many instants of a sustained run are kept: all of ten minutes.
-const lateKept = 20_000_000
 
 // scheduleSustained schedules batches at the rate, whose timers come due one after the other a
 // second later.

@@ -152,44 +152,50 @@ func ackedBy(sys *wakebell.System) (total int64) {
 // steady rate. The callers wait for others for as long as window says; negative: not at
 // all.
 func life(perSecond int, window time.Duration) func(context.Context, *world) (sample, error) {
-	return func(ctx context.Context, w *world) (_ sample, err error) {
-		rdb := w.client(0)
-		defer func() { _ = rdb.Close() }()
-		topic := wakebell.NewTopic[[]byte]("life")
-		late := make(chan float64, 1<<20)
-		handle := wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[[]byte]) error {
-			late <- time.Since(t.Activation).Seconds() * 1e3
-			return nil
-		}, wakebell.MaxConcurrent(100))
-		sys, err := used{switches: opened.Switches{ScheduleWindow: window}}.system(rdb, handle)
-		if err != nil {
-			return nil, err
-		}
-		if err := sys.Start(ctx); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, sys.Stop()) }()
-		if err := wait(ctx, time.Second); err != nil {
-			return nil, err
-		}
+	return func(ctx context.Context, w *world) (sample, error) {
 		n := int(w.long(steadyFor).Seconds()) * perSecond
 		body := make([]byte, 100)
-		s, err := w.measure(ctx, n, func() error {
-			err := paced(ctx, n, perSecond, func() error {
-				_, err := topic.Schedule(ctx, sys.Client(), body, wakebell.In(lifeAhead))
+		return lives(ctx, w, "life", n, 100, window, func(c *wakebell.Client, topic wakebell.Topic[[]byte]) error {
+			return paced(ctx, n, perSecond, func() error {
+				_, err := topic.Schedule(ctx, c, body, wakebell.In(lifeAhead))
 				return err
 			})
-			return errors.Join(err, untilEvery(ctx, steadyLook, func() bool { return ackedBy(sys) >= int64(n) }))
 		})
-		if err != nil {
-			return nil, err
-		}
-		for name, value := range latenessOf(late) {
-			s[name] = value
-		}
-		s[bothUS] = s[clientUS] + s[redisUS]
-		return s, nil
 	}
+}
+
+// lives has a node handle n timers that are scheduled meanwhile.
+func lives(ctx context.Context, w *world, name string, n, maxConcurrent int, window time.Duration, schedule func(*wakebell.Client, wakebell.Topic[[]byte]) error) (_ sample, err error) {
+	rdb := w.client(0)
+	defer func() { _ = rdb.Close() }()
+	topic := wakebell.NewTopic[[]byte](name)
+	late := make(chan float64, n+n/10) // some may be delivered again
+	handle := wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[[]byte]) error {
+		late <- time.Since(t.Activation).Seconds() * 1e3
+		return nil
+	}, wakebell.MaxConcurrent(maxConcurrent))
+	sys, err := used{switches: opened.Switches{ScheduleWindow: window}}.system(rdb, handle)
+	if err != nil {
+		return nil, err
+	}
+	if err := sys.Start(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sys.Stop()) }()
+	if err := wait(ctx, time.Second); err != nil {
+		return nil, err
+	}
+	s, err := w.measure(ctx, n, func() error {
+		return errors.Join(schedule(sys.Client(), topic), untilEvery(ctx, steadyLook, func() bool { return ackedBy(sys) >= int64(n) }))
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range latenessOf(late) {
+		s[name] = value
+	}
+	s[bothUS] = s[clientUS] + s[redisUS]
+	return s, nil
 }
 
 // callers measures what the callers of life cost by themselves: each is woken by a timer

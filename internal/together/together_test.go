@@ -118,22 +118,6 @@ func TestCallersGiveUpAlone(t *testing.T) {
 			return got
 		}
 		first, second, third := ask(time.Hour), ask(time.Second), ask(time.Hour)
-		deadlines := make(chan time.Duration, 1)
-		go func() {
-			_, _ = calls.Do(t.Context(), "other", 1, func(ctx context.Context, _ []int) ([]int, error) {
-				_, bounded := ctx.Deadline()
-				assert.False(t, bounded, "a caller without a deadline")
-				return []int{1}, nil
-			})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			_, _ = calls.Do(ctx, "other", 1, func(ctx context.Context, _ []int) ([]int, error) {
-				end, _ := ctx.Deadline()
-				deadlines <- time.Until(end)
-				return []int{1}, nil
-			})
-		}()
-		require.Equal(t, time.Hour, <-deadlines)
 		require.ErrorIs(t, <-second, context.DeadlineExceeded)
 		require.NoError(t, <-first)
 		require.NoError(t, <-third)
@@ -145,6 +129,43 @@ func TestCallersGiveUpAlone(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, ended)
 		require.NoError(t, <-ask(time.Hour), "the next call is made")
+	})
+}
+
+// A call has the last of its callers' deadlines, and none if one of them has none.
+func TestCallHasLastDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls together.Calls[string, int, int]
+		var left []time.Duration // until the deadlines of the calls; 0: none
+		began := time.Now()
+		run := func(ctx context.Context, in []int) ([]int, error) {
+			until := time.Duration(0)
+			if end, bounded := ctx.Deadline(); bounded {
+				until = end.Sub(began)
+			}
+			left = append(left, until)
+			<-time.After(time.Second)
+			return in, nil
+		}
+		ask := func(patience time.Duration) {
+			ctx := t.Context()
+			if patience > 0 {
+				bounded, cancel := context.WithTimeout(ctx, patience)
+				t.Cleanup(cancel)
+				ctx = bounded
+			}
+			go func() { _, _ = calls.Do(ctx, "k", 1, run) }()
+			synctest.Wait()
+		}
+		ask(time.Hour) // on its way while the next two come
+		ask(time.Minute)
+		ask(2 * time.Hour)
+		<-time.After(1500 * time.Millisecond) // the call of both is on its way
+		ask(time.Minute)
+		ask(0)
+		<-time.After(time.Minute)
+		require.Equal(t, []time.Duration{time.Hour, 2 * time.Hour, 0}, left)
 	})
 }
 

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/progress"
@@ -57,18 +55,11 @@ func (s *sim) waiting() *workflow {
 	if s.workflow != nil {
 		return s.workflow
 	}
-	options := *s.options
-	mortal, its := redis.NewClient(&options), &life{alike: true}
-	its.begin(immortal)
-	mortal.AddHook(its)
-	s.atEnd = append(s.atEnd, func() { _ = mortal.Close() })
+	mortal, its := s.mortal()
 	topics := s.clients[0].store
 	w := &workflow{
-		side: &side{
-			journey: &journey{sim: s, timers: map[string]*version{}}, store: topics, life: its,
-			leases: map[string]*version{}, answered: map[string]uint64{}, starts: newStarts(s, exchange.Flow{}, func() bool { return true }),
-		},
-		api: joins.New(topics), notes: joins.New(s.store(mortal)), kept: progress.New(topics.Timers()),
+		side: s.beside(its),
+		api:  joins.New(topics), notes: joins.New(s.store(mortal)), kept: progress.New(topics.Timers()),
 		joins: map[string]*join{}, topics: map[string]string{}, ended: map[string]ended{}, loose: map[string]bool{}, gives: map[string]string{},
 	}
 	if _, err := topics.Divide(s.ctx, tasks, 2); err != nil {

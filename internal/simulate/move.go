@@ -57,6 +57,14 @@ type side struct {
 	starts   *starts
 }
 
+// beside returns what is known of topics beside the first one, which do not move.
+func (s *sim) beside(its *life) *side {
+	return &side{
+		journey: &journey{sim: s, timers: map[string]*version{}}, store: s.clients[0].store, life: its,
+		leases: map[string]*version{}, answered: map[string]uint64{}, starts: newStarts(s, exchange.Flow{}, func() bool { return true }),
+	}
+}
+
 // travelling returns the journey, and begins it: with a second Redis, and nodes for both.
 func (s *sim) travelling() *journey {
 	if s.journey != nil {

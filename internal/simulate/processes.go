@@ -115,6 +115,16 @@ type life struct {
 	alike bool // all commands count as ones on the same key: none run at once
 }
 
+// mortal returns a client of a process that may die, whose commands come one after the other.
+func (s *sim) mortal() (*redis.Client, *life) {
+	options := *s.options
+	rdb, its := redis.NewClient(&options), &life{alike: true}
+	its.begin(immortal)
+	rdb.AddHook(its)
+	s.atEnd = append(s.atEnd, func() { _ = rdb.Close() })
+	return rdb, its
+}
+
 // begin begins the life of another process.
 func (l *life) begin(commands int) {
 	l.mu.Lock()

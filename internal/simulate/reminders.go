@@ -49,19 +49,10 @@ func (s *sim) minding() *minder {
 	if s.minder != nil {
 		return s.minder
 	}
-	options := *s.options
-	mortal, its := redis.NewClient(&options), &life{alike: true}
-	its.begin(immortal)
-	mortal.AddHook(its)
+	mortal, its := s.mortal()
 	actors := actor.NewActorSystem()
-	s.atEnd = append(s.atEnd, func() { actors.Shutdown(); _ = mortal.Close() })
-	m := &minder{
-		side: &side{
-			journey: &journey{sim: s, timers: map[string]*version{}}, store: s.clients[0].store, life: its,
-			leases: map[string]*version{}, answered: map[string]uint64{}, starts: newStarts(s, exchange.Flow{}, func() bool { return true }),
-		},
-		reminders: map[string]*reminded{},
-	}
+	s.atEnd = append(s.atEnd, actors.Shutdown)
+	m := &minder{side: s.beside(its), reminders: map[string]*reminded{}}
 	m.calls, _ = m.hosted(mortal, actors)
 	_, parts := m.hosted(s.rdb, actors)
 	m.deliver = parts.Deliver

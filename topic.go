@@ -2,12 +2,12 @@ package wakebell
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
@@ -94,7 +94,7 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 		if d.err = d.needsID(); d.err != nil {
 			return *d
 		}
-		d.id = uuid.NewString()
+		d.id = newID()
 	}
 	if d.join != nil {
 		if d.err = d.join.check(d); d.err != nil {
@@ -257,4 +257,21 @@ func ReadResult[R any](ctx context.Context, c TimerClient, topic, id string, r *
 		return value, fmt.Errorf("result of %s on %s: %w: %w", quoted(id), quoted(topic), ErrUnreadable, err)
 	}
 	return value, nil
+}
+
+// newID returns a random id of 128 bits in 22 digits and letters. With the 36 of a UUID Redis
+// needs 64 bytes more for each pending timer, which has its id three times.
+func newID() string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	const perHalf = 11 // 62^11 > 2^64
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	id := make([]byte, 0, 2*perHalf)
+	for half := range 2 {
+		x := binary.LittleEndian.Uint64(random[8*half:])
+		for range perHalf {
+			id, x = append(id, digits[x%uint64(len(digits))]), x/uint64(len(digits))
+		}
+	}
+	return string(id)
 }

@@ -53,11 +53,11 @@ func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int, o
 	return nil
 }
 
-// timerID returns an id of 36 characters, like those that Wakebell generates. As there,
+// timerID returns an id of 22 characters, like those that Wakebell generates. As there,
 // consecutive ids are not ordered, which is the harder case for indexes.
 func timerID(i int) string {
 	mixed := uint64(i+1) * 0x9e3779b97f4a7c15
-	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012d", uint32(mixed>>32), uint16(mixed>>16), uint16(mixed>>4)&0xfff, uint16(mixed)&0xfff, i)
+	return fmt.Sprintf("%010x%012d", mixed>>24, i)
 }
 
 // floor handles timers with a loop over the exchange of package redisops: the work of a

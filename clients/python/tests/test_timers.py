@@ -48,6 +48,7 @@ class Timers(Case):
         topic = name()
         for body, content_type in ((b"\x00", ""), ("text", "text/plain"), ([1, None], "application/json")):
             done = await self.client.schedule(topic, body, delay=3600)
+            self.assertRegex(done.id, "^[0-9A-Za-z]{22}$")
             timer = await self.client.get(topic, done.id)
             self.assertEqual((timer.value(), timer.content_type), (body, content_type))
         done = await self.client.schedule(topic, b"\x01", delay=3600, content_type="application/x-protobuf")

@@ -1,5 +1,5 @@
 /** Conversions between the values of this package and the messages of the node. */
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomInt, randomUUID } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { InvalidError } from "./errors.js";
@@ -132,12 +132,18 @@ export function scheduleRequest(d: t.Draft, idempotencyKey = ""): ScheduleReques
     throw new InvalidError(`${option} without an id: calls are compared by the id, and without one each is a new timer`);
   }
   return create(ScheduleRequestSchema, {
-    topic: d.topic, id: d.id ?? (idempotencyKey === "" ? randomUUID() : ""), ...encode(d.body, d.contentType),
+    topic: d.topic, id: d.id ?? (idempotencyKey === "" ? newId() : ""), ...encode(d.body, d.contentType),
     correlationId: d.correlationId ?? "", headers: headers(d), when: planned, key: idempotencyKey,
     ifExists: d.ifExists === undefined ? 0 : policies[d.ifExists],
     timerKey: typeof d.key === "string" ? new TextEncoder().encode(d.key) : (d.key ?? new Uint8Array()),
     ...(d.onceMs === undefined ? {} : { once: duration(d.onceMs, "onceMs") }), ...joins(d),
   });
+}
+
+/** Returns a random id of 22 digits and letters, like those that the Go library makes. */
+function newId(): string {
+  const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  return Array.from({ length: 22 }, () => digits.charAt(randomInt(digits.length))).join("");
 }
 
 /** The most parts of joins in a request. */

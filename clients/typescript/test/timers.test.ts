@@ -31,6 +31,7 @@ describe("timers", () => {
     const topic = name();
     for (const [body, type] of [[Uint8Array.of(0), ""], ["text", "text/plain"], [[1, null], "application/json"]] as const) {
       const { id } = await client.schedule(topic, body, { delayMs: hour });
+      assert.match(id, /^[0-9A-Za-z]{22}$/);
       const timer = await client.get(topic, id);
       assert.deepEqual([wakebell.value(timer), timer.contentType], [body, type]);
     }

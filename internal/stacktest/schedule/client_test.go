@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,4 +45,22 @@ func TestTopicCallsWithoutClientAreInvalid(t *testing.T) {
 	} {
 		require.ErrorIs(t, call(), wakebell.ErrInvalid, name)
 	}
+}
+
+// A timer without an id gets a new one, which is short and needs no quotes in a shell.
+func TestTimersWithoutIDsGetNewOnes(t *testing.T) {
+	t.Parallel()
+	c, _, name := stacktest.NewClient(t)
+	drafts := make([]wakebell.Draft, 1000)
+	for i := range drafts {
+		drafts[i] = wakebell.NewTopic[int](name).Draft(i, wakebell.In(time.Hour))
+	}
+	scheduled, err := c.Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, s := range scheduled {
+		require.Regexp(t, `^[0-9A-Za-z]{22}$`, s.ID)
+		seen[s.ID] = true
+	}
+	require.Len(t, seen, len(drafts))
 }

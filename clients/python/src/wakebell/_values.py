@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-import uuid
+import string
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -98,7 +98,7 @@ def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
             raise InvalidError(f"{option} without an id: calls are compared by the id, and without one each is a new timer")
     body, content_type = encode(d.body, d.content_type)
     request = pb.ScheduleRequest(
-        topic=d.topic, id=d.id or str(uuid.uuid4()), body=body, content_type=content_type,
+        topic=d.topic, id=d.id or _new_id(), body=body, content_type=content_type,
         correlation_id=d.correlation_id, headers=_headers(d), once=duration(d.once, "once"),
         if_exists=d.if_exists.value if d.if_exists else 0,  # type: ignore[arg-type]
         timer_key=d.key.encode() if isinstance(d.key, str) else d.key,
@@ -110,6 +110,11 @@ def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
         if d.debounce.limit is not None:
             request.debounce.limit.CopyFrom(duration(d.debounce.limit, "debounce.limit"))
     return request
+
+
+def _new_id() -> str:
+    """Return a random id of 22 digits and letters, like those that the Go library makes."""
+    return "".join(secrets.choice(string.digits + string.ascii_letters) for _ in range(22))
 
 
 def _joins(request: pb.ScheduleRequest, d: t.Draft) -> None:

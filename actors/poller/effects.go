@@ -16,16 +16,15 @@ type effects struct{ *poller }
 
 var _ leasing.Effects = effects{}
 
-// Open starts the goroutine that calls the source for a stream.
+// Open makes the wire of a stream.
 func (p effects) Open(int) {
-	w := &wire{requests: make(chan *leasing.Flight, 1), toPoller: p.queue.toPoller}
-	p.wires = append(p.wires, w)
-	ctx, source, incarnation := p.queue.ctx, p.Source, p.incarnation
-	p.io.Go(func() { w.serve(ctx, source, incarnation) })
+	p.wires = append(p.wires, &wire{
+		source: p.Source, incarnation: p.incarnation, requests: make(chan *leasing.Flight, 1), toPoller: p.queue.toPoller,
+	})
 }
 
-// Send passes a flight to its wire. The channel has room: a stream has one flight at most.
-func (p effects) Send(f *leasing.Flight) { p.wires[f.Stream()].requests <- f }
+// Send passes a flight to its wire.
+func (p effects) Send(f *leasing.Flight) { p.wires[f.Stream()].send(p.queue.ctx, f, p.io.Go) }
 
 // ReadOverride reads the override in the background.
 func (p effects) ReadOverride() {

@@ -9,10 +9,16 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// wire calls the source for one stream of the core, in a goroutine of its own.
+// wire calls the source for one stream of the core. Its goroutine ends with each peek, and the
+// next flight begins another one: only idle topics peek, and where a node has thousands of them,
+// the stacks of goroutines that wait would be 40 % of the memory.
 type wire struct {
-	requests chan *leasing.Flight // capacity 1: a stream has one flight at most
-	toPoller func(message any)    // until the incarnation has ended
+	source      Source
+	incarnation uint64
+	requests    chan *leasing.Flight // capacity 1: a stream has one flight at most
+	toPoller    func(message any)    // until the incarnation has ended
+
+	serving bool // a goroutine takes the next request; only the poller accesses it
 }
 
 // exchanged is the reply to an exchange, or its failure.
@@ -33,20 +39,29 @@ type peeked struct {
 	received    time.Time
 }
 
-// serve calls the source until requests is closed. It owns no state: results go
-// to the poller as messages.
-func (w *wire) serve(ctx context.Context, source Source, incarnation uint64) {
+// send has the source called for a flight, in a goroutine that begin begins if there is none.
+func (w *wire) send(ctx context.Context, f *leasing.Flight, begin func(func())) {
+	if !w.serving {
+		begin(func() { w.serve(ctx) })
+	}
+	w.serving = !f.Peek
+	w.requests <- f
+}
+
+// serve calls the source until a peek, or until requests is closed. It owns no state: results
+// go to the poller as messages.
+func (w *wire) serve(ctx context.Context) {
 	for f := range w.requests {
 		f.Sent = time.Now()
 		if f.Peek {
-			answer, err := host.Recovered("peek", func() (exchange.PeekReply, error) { return source.(Peeker).Peek(ctx) })
-			w.toPoller(peeked{incarnation: incarnation, flight: f, answer: answer, err: err, received: time.Now()})
-			continue
+			answer, err := host.Recovered("peek", func() (exchange.PeekReply, error) { return w.source.(Peeker).Peek(ctx) })
+			w.toPoller(peeked{incarnation: w.incarnation, flight: f, answer: answer, err: err, received: time.Now()})
+			return
 		}
 		reply, err := host.Recovered("exchange", func() (*exchange.Reply, error) {
-			return source.Exchange(ctx, &f.Request)
+			return w.source.Exchange(ctx, &f.Request)
 		})
-		w.toPoller(exchanged{incarnation: incarnation, flight: f, reply: reply, err: err, received: time.Now()})
+		w.toPoller(exchanged{incarnation: w.incarnation, flight: f, reply: reply, err: err, received: time.Now()})
 	}
 }
 

@@ -92,6 +92,7 @@ var goals = []goal{
 	{"timers of one key/s, one after the other", 8000, 20_000, false, "/s", figure("hot-key", "wakebell", rate)},
 	{"reminders set/s by 50 callers", 20_000, 50_000, false, "/s", figure("reminders", "set", rate)},
 	{"reminders fired/s", 20_000, 50_000, false, "/s", figure("reminders", "fired", rate)},
+	{"recurring schedules fired/s", 35_000, 50_000, false, "/s", figure("recurring", "fired", rate)},
 	{"30,000 timers/s for 10 min with 10 M pending: lateness p99", 20, 10, true, "ms", figure("sustained", "wakebell", lateP99)},
 	{"with metrics against without", 0.95, 0.98, false, "×", against("observe", "metrics", "off")},
 	{"one schedule call against a bare EVALSHA", 0.85, 0.95, false, "×", against("schedule", "wakebell", "evalsha")},

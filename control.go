@@ -232,7 +232,7 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 
 // RetuneLocal changes options of a topic on this node: MaxConcurrent, LeaseTTL,
 // MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff, MaxAttempts,
-// RateLimit, MaxInFlight, PerKey and RateLimitByKey.
+// RateLimit, MaxInFlight, PerKey, RateLimitByKey and FairKeys.
 // Client.Retune changes all nodes. Errors are ErrInvalid, ErrNoTopic and
 // ErrNotRunning.
 //

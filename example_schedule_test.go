@@ -74,10 +74,10 @@ func ExampleClient_Schedule() {
 
 func ExampleDraft_ID() {
 	fmt.Println(Invoices.Draft(Invoice{}, wakebell.ID("inv-42")).ID())
-	fmt.Println(len(Invoices.Draft(Invoice{}).ID())) // a new UUID
+	fmt.Println(len(Invoices.Draft(Invoice{}).ID())) // a new one of digits and letters
 	// Output:
 	// inv-42
-	// 36
+	// 22
 }
 
 func ExampleHeader() {

@@ -252,8 +252,8 @@ type Handler struct {
 //	Snooze(d)    the timer is delivered again after d; no failure
 //	any error    nack: the timer is retried after the topic's backoff
 //
-// A panic is logged, and the timer is delivered again when its lease expires. A
-// timer whose body cannot be decoded into a T is dead-lettered without a call of
+// A panic is logged and counts as a failure; the timer is delivered again when its
+// lease expires, or becomes a dead letter at MaxAttempts. A timer whose body cannot be decoded into a T is dead-lettered without a call of
 // fn. The context is cancelled when fn no longer holds the timer; context.Cause
 // returns the reason. A timer may be delivered more than once, so fn should be
 // idempotent.

@@ -2,9 +2,10 @@
 // which all stores retry calls while Redis is unavailable. The errors that their calls wrap
 // are in package wakebelltype.
 //
-// The stores are the packages timers, queue, gates and recurring. Package doctor
-// examines a Redis. The Lua scripts of each package are in its folder lua. Only
-// packages in this folder call Redis.
+// The stores are the packages timers and shards (topics), joins and progress (ends and reports
+// of timers), queue, gates, recurring and audit. Package transfer moves data between servers, replicas
+// waits for replicas, and doctor examines a Redis. The Lua scripts of each package are in its
+// folder lua. Only packages in this folder call Redis.
 //
 // The packages below redisops carry no promise of compatibility. Use package
 // wakebell, which exports what an application needs of them.

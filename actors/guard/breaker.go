@@ -1,6 +1,7 @@
-// Package guard has the circuit breaker of a topic on one node: what decides from the
-// outcomes of deliveries whether a poller may claim. It has no clock, no goroutine and no
-// lock; the poller that owns it passes the time.
+// Package guard has what protects the resources behind handlers on one node: the circuit
+// breaker and the adaptive concurrency of a topic, which decide from the outcomes of
+// deliveries, and the bound that topics of a group share. None has a clock or a goroutine;
+// their callers pass the time. Only a group, which several pollers use, has a lock.
 //
 // The breakers of libraries, such as sony/gobreaker, wrap a call or admit one at a time.
 // A poller claims many timers with one request, and must know when to ask again.

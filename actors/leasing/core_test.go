@@ -30,7 +30,7 @@ func TestSettledLeasesAreNotRetained(t *testing.T) {
 	f := &Flight{}
 	c.takeSettlements(s, f)
 	require.Len(t, f.Settling, 3)
-	require.Equal(t, make([]Verdict, 3), settling)
+	require.Equal(t, make([]Settlement, 3), settling)
 }
 
 func TestExchangesRejectFewer(t *testing.T) {
@@ -39,7 +39,7 @@ func TestExchangesRejectFewer(t *testing.T) {
 	for i := range 900 {
 		l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
 		s.hold(l)
-		v := Verdict{Lease: l, Kind: exchange.DeadLetter}
+		v := Settlement{Lease: l, Kind: exchange.DeadLetter}
 		if i%3 == 0 {
 			v.Kind = exchange.Ack
 		}

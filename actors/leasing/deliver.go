@@ -18,7 +18,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 		l.Late, l.Queued, l.deliveredAt = r.Now.Sub(l.Activation), now, now
 		l.stream, l.slot, l.generation = s, -1, f.generation
 		if l.Fault != "" {
-			s.toSettle = append(s.toSettle, Verdict{Lease: l, Kind: exchange.DeadLetter, Reason: l.Fault})
+			s.toSettle = append(s.toSettle, Settlement{Lease: l, Kind: exchange.DeadLetter, Reason: l.Fault})
 			continue
 		}
 		if c.drain != nil || c.paused || stale {

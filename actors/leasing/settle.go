@@ -92,7 +92,7 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 	if o.Kind == Snoozed && !c.Snoozes {
 		o.Kind = FailedFor
 	}
-	v := Verdict{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Took: took, Panicked: o.Kind == Panicked}
+	v := Settlement{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Took: took, Panicked: o.Kind == Panicked}
 	switch o.Kind {
 	case Crashed: // where leases do not expire
 		v.Kind = exchange.Fail
@@ -124,7 +124,7 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 }
 
 // retry makes v the settlement of a failure.
-func (c *Core) retry(v *Verdict, o Outcome, now time.Time) {
+func (c *Core) retry(v *Settlement, o Outcome, now time.Time) {
 	if c.FinalErrors && !v.Panicked {
 		v.Kind = exchange.Fail
 		c.Counters.FinalErrors.Add(1)
@@ -146,12 +146,12 @@ func (c *Core) retry(v *Verdict, o Outcome, now time.Time) {
 
 // release returns a lease as if it had never been claimed.
 func (c *Core) release(l *Lease) {
-	l.stream.toSettle = append(l.stream.toSettle, Verdict{Lease: l, Kind: exchange.Release})
+	l.stream.toSettle = append(l.stream.toSettle, Settlement{Lease: l, Kind: exchange.Release})
 	l.stream.urgent = true // another node may run it
 }
 
 // answer answers the handler that waits for the settlement.
-func (v *Verdict) answer() {
+func (v *Settlement) answer() {
 	switch {
 	case !v.awaited:
 	case v.Lease.refused != 0:

@@ -13,10 +13,10 @@ type Stream struct {
 	incarnation string // the name under which sequence counts
 	sequence    uint64
 
-	flight   *Flight   // in flight; nil: the stream is idle
-	blank    *Flight   // was composed and had nothing to do; nil: none
-	held     []*Lease  // claimed on this stream
-	toSettle []Verdict // wait for the next exchange
+	flight   *Flight      // in flight; nil: the stream is idle
+	blank    *Flight      // was composed and had nothing to do; nil: none
+	held     []*Lease     // claimed on this stream
+	toSettle []Settlement // wait for the next exchange
 
 	// unsettled says that an exchange has failed, and the settlements that were
 	// queued then are not all written.
@@ -38,9 +38,9 @@ type Stream struct {
 // that two exchanges never claim the same slot.
 type Flight struct {
 	Request  exchange.Request
-	Settling []Verdict // in the order of Request.Settle
-	Peek     bool      // it is a peek: Request is empty
-	Sent     time.Time // just before the source was called; its caller sets it
+	Settling []Settlement // in the order of Request.Settle
+	Peek     bool         // it is a peek: Request is empty
+	Sent     time.Time    // just before the source was called; its caller sets it
 
 	stream     *Stream
 	extended   []*Lease // in the order of Request.Extend
@@ -55,8 +55,8 @@ type Flight struct {
 // Stream is the number of the stream on which the flight is sent.
 func (f *Flight) Stream() int { return f.stream.number }
 
-// Verdict is a settlement that is queued for the next exchange.
-type Verdict struct {
+// Settlement is queued for the next exchange.
+type Settlement struct {
 	Lease  *Lease
 	Kind   exchange.Verdict
 	Delay  time.Duration

@@ -96,7 +96,7 @@ func (p effects) uncount(snoozed []exchange.Lease) {
 }
 
 // settledEvent returns the event of a settlement that is no dead letter.
-func settledEvent(v *leasing.Verdict) wakebelltype.Event {
+func settledEvent(v *leasing.Settlement) wakebelltype.Event {
 	e := wakebelltype.Event{Kind: wakebelltype.EventAcked, Took: v.Took}
 	switch v.Kind {
 	case exchange.Ack:

@@ -1,5 +1,5 @@
 // Package testhook is an internal test hook: it gives package wakebelltest access
-// to unexported parts of package wakebell. No other package uses it. Package
+// to unexported parts of package wakebell, and the tests of the whole stack. Package
 // wakebell sets the functions. They pass its types as any, because wakebell
 // imports this package.
 package testhook

@@ -95,7 +95,7 @@ func (l *Log) page(ctx context.Context, read func() *redis.XMessageSliceCmd) (fo
 		return scripts.Wrap(ctx, []string{l.cfg.Key}, err)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("audit in %q: %w", l.cfg.Key, err)
+		return nil, fmt.Errorf("list the audit in %q: %w", l.cfg.Key, err)
 	}
 	return found, nil
 }

@@ -88,7 +88,7 @@ func (s *Store) partlyLeft(ctx context.Context, index string) (leaving string, e
 		return scripts.Wrap(ctx, []string{index}, err)
 	})
 	if err != nil {
-		return "", fmt.Errorf("look for a key in %q: %w", index, err)
+		return "", fmt.Errorf("look for a key that moves in several steps, in %q: %w", index, err)
 	}
 	return leaving, nil
 }

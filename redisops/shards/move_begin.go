@@ -20,10 +20,10 @@ import (
 func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn string, o wakebelltype.MoveOptions) (*mover, error) {
 	from, now, err := s.resting(ctx, topic)
 	if err != nil {
-		return nil, fmt.Errorf("source: %w", err)
+		return nil, fmt.Errorf("look at the topic in the source: %w", err)
 	}
 	if _, _, err = to.resting(ctx, arriveIn); err != nil {
-		return nil, fmt.Errorf("target: %w", err)
+		return nil, fmt.Errorf("look at the topic in the target: %w", err)
 	}
 	if err := checkClocks(ctx, s, to); err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ const (
 	moveBytes = 512 << 10 // of payloads that one script takes, unless one timer has more
 	movePages = 10        // scripts of a step that find nothing to take
 
-	// moveMargin is how soon before its instant a timer without a key is not moved any
-	// more. It is longer than an outbox of a process that died waits for a node.
+	// moveMargin is the time before its instant in which a timer without a key is no longer
+	// moved. If the process that moves timers dies, others end its batches sooner.
 	moveMargin = 3 * time.Second
 
 	// reportEvery is the time between two reports of the progress.

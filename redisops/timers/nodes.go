@@ -94,7 +94,7 @@ const maxUncount = 100
 func (t *TimerSource) Snoozed(ctx context.Context, id string) (bool, error) {
 	record, err := t.timers.RDB.HGet(ctx, t.keys.Leases, id).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, fmt.Errorf("lease of %q on %q: %w", id, t.topic, scripts.Wrap(ctx, []string{t.keys.Leases}, err))
+		return false, fmt.Errorf("read the lease of %q on %q: %w", id, t.topic, scripts.Wrap(ctx, []string{t.keys.Leases}, err))
 	}
 	fields := strings.SplitN(record, ":", 7)
 	return len(fields) == 7 && fields[6] != "", nil

@@ -115,7 +115,7 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("keys of %q: %w", t.topic, err)
+		return fmt.Errorf("look after the keys of timers on %q: %w", t.topic, err)
 	}
 	t.byKey.Store(found)
 	if !found {
@@ -129,7 +129,7 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 	keys = append(keys, t.keys.swept(), t.keys.Payloads)
 	moves, err := t.moves(ctx)
 	if err != nil {
-		return fmt.Errorf("keys of %q: %w", t.topic, err)
+		return fmt.Errorf("look after the keys of timers on %q: %w", t.topic, err)
 	}
 	opens := 1
 	if moves {
@@ -142,7 +142,7 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 	for cursor := "0"; ; {
 		list, err := t.timers.RunList(ctx, 2, script, keys, cursor, sweepPage, limit, longest.Microseconds(), opens)
 		if err != nil {
-			return fmt.Errorf("keys of %q: %w", t.topic, err)
+			return fmt.Errorf("look after the keys of timers on %q: %w", t.topic, err)
 		}
 		values, err := scripts.Texts(list)
 		if err != nil {

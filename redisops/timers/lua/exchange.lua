@@ -95,7 +95,7 @@ local function rescore(id, score, rec)
   recorded[#recorded + 1], recorded[#recorded + 2] = id, rec
 end
 
-local known = nil -- the head before this exchange, if the exchange may lower it
+local head_before = nil -- that of the timeline, if the exchange may lower it
 
 local acked = total == acks and all_acked(timeline, base, total)
 local scores = acked and {} or collect('ZMSCORE', timeline, ARGV, base + 1, base + total)
@@ -136,7 +136,7 @@ else
 end
 
 if total > acks then
-  if nacks + releases > 0 then known = head(timeline) or math.huge end
+  if nacks + releases > 0 then head_before = head(timeline) or math.huge end
   local records = collect('HMGET', leases, ARGV, base + acks + 1, base + total)
   local delays = base + 2 * total
   local i = acks
@@ -200,7 +200,7 @@ variadic('HDEL', leases, dropped, 1, #dropped)
 variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HSET', leases, recorded, 1, #recorded)
 
--- The claim.
+-- The claim; hand_over.lua has another one.
 local ids, found, healed = {}, 0, 0
 local due = {}
 if flow then
@@ -323,7 +323,7 @@ redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. heale
   #why .. ' ' .. dead_count .. ' ' .. (flow and flow.charges or '-') .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
 if unfinished then
   announce(KEYS.hint, now, now) -- hand_over.lua leaves the next exchange alone
-elseif h and (known and h < known or woken and h <= woken) then
+elseif h and (head_before and h < head_before or woken and h <= woken) then
   announce(KEYS.hint, h, now)
 end
 if by_key then h = by_key.head(h, now) end

@@ -48,7 +48,7 @@ do
   end
 
   local turns, written = {}, {} -- by key: at and used; and the keys whose turns are to be written
-  local prior = {}              -- by timers that start: the turn of their key before, at and used
+  local prior = {}              -- by timers that start: at and used of their keys before the start
   local now, last = 0, 0
 
   -- open comes before all other functions. An exchange puts at most want keys at the end of the

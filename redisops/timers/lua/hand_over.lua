@@ -5,18 +5,18 @@
 -- cost: the functions of the parts that follow need not be defined, and nothing is
 -- looked at twice. Otherwise it writes nothing, and exchange.lua runs.
 --
--- KEYS: timeline payloads leases dead exchange hint flow entries order states
+-- KEYS: timeline payloads leases dead exchange hint flow keys order busy
 -- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead known ...
 
 -- next_in_line returns what write_hand_over needs to pass the key of a timer on; nil if
 -- exchange.lua must run. It only reads, and what it reads may have a wrong type.
 local function next_in_line(id, token)
   local call, timeline = redis.call, KEYS.timeline
-  local entry = call('HGET', KEYS.entries, id)
+  local entry = call('HGET', KEYS.keys, id)
   local _, key = place_of(entry)
   call('XLEN', KEYS.dead) -- nothing is written if its type is wrong
   -- The timer holds the key alone.
-  if not key or is_sole(entry) or call('HGET', KEYS.states, key) ~= 'm' .. noted(id) then return nil end
+  if not key or is_sole(entry) or call('HGET', KEYS.busy, key) ~= 'm' .. noted(id) then return nil end
 
   local prefix = prefix_of(key)
   local member = call('ZRANGEBYLEX', KEYS.order, '[' .. prefix, '(' .. prefix .. '\255', 'LIMIT', '0', '1')[1]
@@ -52,9 +52,9 @@ local function write_hand_over(x)
   call('ZREM', KEYS.timeline, id)
   call('HDEL', KEYS.payloads, id)
   call('HDEL', KEYS.leases, id)
-  call('HDEL', KEYS.entries, id)
+  call('HDEL', KEYS.keys, id)
   call('ZREM', KEYS.order, x.member)
-  call('HSET', KEYS.states, x.key, 'm' .. noted(next_id))
+  call('HSET', KEYS.busy, x.key, 'm' .. noted(next_id))
   call('ZADD', KEYS.timeline, finish, next_id)
   call('HSET', KEYS.leases, '', SENTINEL, next_id, rec)
   call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' 0 0 0 0 -\n' .. noted(next_id), 'PX', '120000')

@@ -26,7 +26,7 @@
 
 local policies, onces, instants = ARGV.policies, ARGV.onces, tonumber(ARGV.instants)
 local base, count = ARGV_NAMED, #ARGV.policies
-local extra = base + 2 * count + instants -- where the most of each d begin
+local extra = base + 2 * count + instants -- the longest times of each d come after it
 local _, marked = string.gsub(onces, 'o', '')
 local _, debounced = string.gsub(policies, 'd', '')
 

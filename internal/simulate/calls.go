@@ -16,7 +16,7 @@ import (
 type call struct {
 	list   []joins.Timer
 	places [2][]int // of the timers with joins, and of the others
-	wrote  [2]bool  // they are stored
+	wrote  [2]effect
 	begun  time.Time
 	key    *timers.Key
 }
@@ -24,7 +24,7 @@ type call struct {
 // send schedules timers in the steps of a client, which may die between two of them. Some calls
 // are made again as a whole: others may have replaced their joins by then.
 func (w *workflow) send(what string, list []joins.Timer) {
-	c := &call{list: list, begun: time.Now(), key: timers.NewKey("workflow", w.id("key"), nil).Each()}
+	c := &call{list: list, begun: time.Now(), wrote: [2]effect{{sim: w.sim}, {sim: w.sim}}, key: timers.NewKey("workflow", w.id("key"), nil).Each()}
 	for i := range list {
 		group := 0
 		if list[i].Name == "" {
@@ -65,10 +65,14 @@ func (w *workflow) attempt(what string, c *call) {
 func (w *workflow) prepared(c *call, err error) {
 	for i := range c.list {
 		t := &c.list[i]
-		if t.Of != nil && i == 0 && !c.wrote[1] { // all have the same one
-			w.added(w.joins[t.Of[0].ID], partsOf(c.list), err)
+		if t.Of != nil && i == 0 && !c.wrote[1].happened() { // all have the same one
+			w.added(w.of(t.Of[0].ID), partsOf(c.list), err)
 		}
-		if j := w.joins[t.ID]; t.Name == "" || c.wrote[0] || j != nil && j.Name == t.Name {
+		if t.Name == "" || c.wrote[0].happened() {
+			continue
+		}
+		if j := w.of(t.ID); j.Name == t.Name {
+			j.ran = false
 			continue
 		}
 		if err != nil {
@@ -109,8 +113,8 @@ func (w *workflow) finished(list []joins.Timer, err error) error {
 		if t.Name == "" {
 			continue
 		}
-		j := w.joins[t.ID]
-		if j.Name != t.Name && errors.Is(err, wakebelltype.ErrNotFound) { // another one took its place
+		j := w.of(t.ID)
+		if j.Name != t.Name && errors.Is(err, wakebelltype.ErrNotFound) { // another one took its place, or Redis has lost it
 			err = nil
 		}
 		current := err == nil && j.Name == t.Name
@@ -123,8 +127,7 @@ func (w *workflow) finished(list []joins.Timer, err error) error {
 
 // write schedules the timers of a group of a call, which may be done.
 func (w *workflow) write(c *call, plan joins.Plan, group int) {
-	list, some, done := c.list, c.places[group], c.wrote[group]
-	c.wrote[group] = true
+	list, some, done := c.list, c.places[group], c.wrote[group].happened()
 	if len(some) == 0 {
 		return
 	}
@@ -144,6 +147,7 @@ func (w *workflow) write(c *call, plan joins.Plan, group int) {
 	if done {
 		return
 	}
+	c.wrote[group].note()
 	for k, i := range some {
 		id := list[i].ID
 		s.note("%s is scheduled, with the join %q, as a part of %v", id, list[i].Name, plan.Refs[i])
@@ -151,7 +155,7 @@ func (w *workflow) write(c *call, plan joins.Plan, group int) {
 		delete(w.ended, id)
 		w.timers[id] = &version{id: id, payload: string(entries[k].Payload), due: out[k].Due}
 		for _, r := range plan.Refs[i] {
-			if j := w.joins[r.ID]; j != nil && j.Ref == r {
+			if j := w.of(r.ID); j.Ref == r && slices.Contains(j.parts, id) {
 				j.told[id] = true
 			}
 		}

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/joins"
 	"github.com/wakebell/wakebell/redisops/progress"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -27,6 +29,7 @@ type workflow struct {
 	ended  map[string]ended  // how timers have ended that do not exist any more
 	loose  map[string]bool   // timers whose nodes could not know that they are parts
 	gives  map[string]string // the results of the runs that have succeeded last
+	lost   map[string]bool   // timers whose last notes Redis has lost
 	target int               // of a change of the shards of steps; 0: none
 }
 
@@ -60,13 +63,60 @@ func (s *sim) waiting() *workflow {
 	w := &workflow{
 		side: s.beside(its),
 		api:  joins.New(topics), notes: joins.New(s.store(mortal)), kept: progress.New(topics.Timers()),
-		joins: map[string]*join{}, topics: map[string]string{}, ended: map[string]ended{}, loose: map[string]bool{}, gives: map[string]string{},
+		joins: map[string]*join{}, topics: map[string]string{}, ended: map[string]ended{}, loose: map[string]bool{}, gives: map[string]string{}, lost: map[string]bool{},
 	}
 	if _, err := topics.Divide(s.ctx, tasks, 2); err != nil {
 		s.broken("errors", "divide: %v", err)
 	}
 	s.workflow, s.reshaped = w, time.Now()
 	return w
+}
+
+// keep keeps what is known of what Redis has, and returns what has the judge expect that again. A
+// join whose writes are lost is no join, whatever was answered. Nodes may have noted ends that are
+// lost, and settle these timers.
+func (w *workflow) keep() (restore func()) {
+	if w == nil {
+		return func() {}
+	}
+	timers, of, joins, to := w.side.keep(), maps.Clone(w.joins), map[*join]join{}, w.target
+	for _, j := range of {
+		was := *j
+		was.parts, was.added, was.told, was.ends = slices.Clone(j.parts), maps.Clone(j.added), maps.Clone(j.told), maps.Clone(j.ends)
+		joins[j] = was
+	}
+	ended, loose, gives := maps.Clone(w.ended), maps.Clone(w.loose), maps.Clone(w.gives)
+	return func() {
+		for j, was := range joins {
+			for id := range j.ends {
+				w.lost[id] = w.lost[id] || was.ends[id] == ""
+			}
+			*j = was
+		}
+		timers()
+		w.joins, w.ended, w.loose, w.gives = of, ended, loose, gives
+		if to != 0 && to != w.target {
+			w.target = to
+			w.reshardOn(to, new(shards.Progress))
+		}
+	}
+}
+
+// of returns the join of a timer: one without parts if there is none, because Redis has lost it.
+func (w *workflow) of(id string) *join {
+	if j := w.joins[id]; j != nil {
+		return j
+	}
+	return &join{Ref: joins.Ref{Topic: w.topics[id], ID: id}}
+}
+
+// pick returns a join; nil: there is none yet.
+func (w *workflow) pick(o Op) *join {
+	ids := slices.Sorted(maps.Keys(w.joins))
+	if len(ids) == 0 {
+		return nil
+	}
+	return w.joins[ids[o.A%len(ids)]]
 }
 
 // poll starts the pollers of a node, and its audits.
@@ -189,7 +239,7 @@ func (w *workflow) further(o Op, old bool) {
 	}
 	parts := w.some(1+o.B%3, o.B, j.ID)
 	w.steps("add parts to "+j.ID, func() bool {
-		if j = w.joins[j.ID]; of.Name != "" && of.Name != j.Name { // another one has taken its place
+		if j = w.of(j.ID); of.Name != "" && of.Name != j.Name { // another one has taken its place
 			return false
 		}
 		found, err := w.api.Add(w.sim.ctx, of, parts...)

@@ -14,15 +14,6 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// pick returns a join; nil: there is none yet.
-func (w *workflow) pick(o Op) *join {
-	ids := slices.Sorted(maps.Keys(w.joins))
-	if len(ids) == 0 {
-		return nil
-	}
-	return w.joins[ids[o.A%len(ids)]]
-}
-
 // adopted notes that parts which were scheduled before have the header of a join. A node that
 // has one already does not see it. Current reports whether the timer still has that join.
 func (w *workflow) adopted(j *join, current bool, parts []wakebelltype.Part) {
@@ -46,7 +37,7 @@ func (w *workflow) adopted(j *join, current bool, parts []wakebelltype.Part) {
 		if refs := joins.RefsOf(env.Headers); current && !slices.Contains(refs, j.Ref) && len(refs) < 16 {
 			s.broken("joins", "%s is a part of %s, and does not say so: %v", p.ID, j.ID, refs)
 		}
-		if current {
+		if current && slices.Contains(j.parts, p.ID) {
 			j.told[p.ID] = true
 		}
 		v.payload = string(t.Payload)
@@ -103,7 +94,7 @@ func (w *workflow) look(j *join, also func(*joins.End) bool) {
 
 // truly reports whether a part that no node has noted has ended so. Cancelled is also one that
 // was never scheduled, because its client has died, or whose node did not know that it was a
-// part, unless it left a result. One that was cancelled after its handler had succeeded may be
+// part, or has noted it in vain, unless it left a result. One that was cancelled after its handler had succeeded may be
 // done.
 func (w *workflow) truly(j *join, e *joins.End) bool {
 	switch truth := w.ended[e.ID]; {
@@ -115,7 +106,7 @@ func (w *workflow) truly(j *join, e *joins.End) bool {
 		return truth.how == wakebelltype.EndCancelled && w.gives[e.ID] != ""
 	case e.End == wakebelltype.EndCancelled:
 		left := w.gives[e.ID] != "" && truth.at.After(j.added[e.ID])
-		return truth.how == "" || w.loose[e.ID] || !j.told[e.ID] && !left
+		return truth.how == "" || w.loose[e.ID] || (!j.told[e.ID] || w.lost[e.ID]) && !left
 	default:
 		return false
 	}
@@ -152,7 +143,7 @@ func (w *workflow) close(o Op) {
 		return
 	}
 	w.steps("close "+j.ID, func() bool {
-		j = w.joins[j.ID] // it may be another one by now
+		j = w.of(j.ID) // it may be another one by now
 		err := w.api.Close(w.sim.ctx, joins.Ref{Topic: j.Topic, ID: j.ID})
 		switch {
 		case errors.Is(err, wakebelltype.ErrNotFound) && w.over(j):
@@ -172,7 +163,7 @@ func (w *workflow) cancelJoin(o Op) {
 		return
 	}
 	w.steps("cancel the join of "+j.ID, func() bool {
-		j = w.joins[j.ID]
+		j = w.of(j.ID)
 		var pending []string
 		for _, id := range j.parts {
 			if _, noted := j.ends[id]; !noted && w.timers[id] != nil {
@@ -259,6 +250,7 @@ func (w *workflow) exchanged(r *exchange.Request, reply *exchange.Reply) {
 	}
 	for i := range reply.Leases {
 		w.inTime(reply.Leases[i].ID)
+		delete(w.lost, reply.Leases[i].ID)
 	}
 	w.side.exchanged(r, reply)
 	for id, v := range before {
@@ -279,6 +271,9 @@ func (w *workflow) resultOf(id string) {
 	var kept progress.Kept
 	if err == nil {
 		kept, err = w.kept.Read(s.ctx, names, id)
+	}
+	if _, given := w.gives[id]; err == nil && !given && kept.Result == nil && s.writes > 0 {
+		return // Redis has lost it
 	}
 	if err != nil || kept.Result == nil || string(kept.Result.Payload) != w.gives[id] {
 		s.broken("results", "%s has the result %+v, %v; expected %q", id, kept.Result, err, w.gives[id])

@@ -186,21 +186,24 @@ func (c *client) calm() {
 func (w *workflow) reshard(o Op) {
 	if w.target == 0 {
 		w.target = 1 + o.A%3
-		w.reshardOn(new(shards.Progress))
+		w.reshardOn(w.target, new(shards.Progress))
 	}
 }
 
-func (w *workflow) reshardOn(p *shards.Progress) {
+func (w *workflow) reshardOn(to int, p *shards.Progress) {
 	s := w.sim
+	if w.target != to {
+		return
+	}
 	s.reshaped = time.Now()
-	wait, err := w.store.ReshardStep(s.ctx, steps, w.target, p)
+	wait, err := w.store.ReshardStep(s.ctx, steps, to, p)
 	switch {
 	case err != nil:
-		s.broken("errors", "reshard %s to %d: %v", steps, w.target, err)
+		s.broken("errors", "reshard %s to %d: %v", steps, to, err)
 	case p.Done:
 		w.target = 0
 	default:
-		s.after(max(wait, time.Millisecond), func() { w.reshardOn(p) })
+		s.after(max(wait, time.Millisecond), func() { w.reshardOn(to, p) })
 	}
 }
 

@@ -107,7 +107,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 		op.At = at
 		p.Ops = append(p.Ops, op)
 	}
-	if p.Seed%8 == 1 {
+	if p.joins() {
 		p.with(joined, 3)
 	}
 	if p.Seed%8 == 2 {
@@ -117,6 +117,9 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	p.withLosses()
 	return p
 }
+
+// joins reports whether the plan has timers that wait for others.
+func (p *Plan) joins() bool { return p.Seed%8 == 1 }
 
 // Pairs returns which operations of the plan meet on a timer or its key.
 func (p *Plan) Pairs() *pairs.Run {

@@ -41,7 +41,7 @@ func (s *sim) loseWrites(o Op) {
 		s.waiting() // or its topics would have to be divided once more
 	}
 	known, lag := s.judge.keep(), time.Duration(1+o.B)*20*time.Millisecond
-	joins := s.workflow.keep()
+	joins, turns := s.workflow.keep(), s.turns.keep()
 	if o.A%3 == 0 {
 		lag *= 10
 	}
@@ -56,6 +56,7 @@ func (s *sim) loseWrites(o Op) {
 		s.writes++
 		known.restore()
 		joins()
+		turns()
 		s.clients[0].afterFailover(known.target)
 	})
 }
@@ -178,5 +179,4 @@ func (p *Plan) withLosses() {
 // remembered are the operations that the judge cannot forget.
 var remembered = []string{
 	"schedule where it moves", "move", "publish", "put schedule", "delete schedule",
-	"join the gate", "try the gate", "crash at the gate", "stall at the gate",
 }

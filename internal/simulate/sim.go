@@ -21,6 +21,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -220,7 +221,7 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 		defer mortal.Close() //nolint:errcheck // as above
 		s.clients[i] = &client{sim: s, number: i, store: s.store(s.rdb), mortal: s.store(mortal), life: its}
 	}
-	s.turns = &turns{sim: s, seen: map[string]uint64{}}
+	s.turns = &turns{sim: s, seen: map[string]uint64{}, had: map[gate.Ticket]string{}}
 	for i := range s.guests {
 		s.guests[i] = newGuest(s, i)
 	}

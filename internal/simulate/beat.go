@@ -75,11 +75,14 @@ func newBeat(s *sim, number int, options *redis.Options) *beat {
 	return b
 }
 
+// longestTurn is how long a beat waits at most between two turns.
+const longestTurn = 5 * time.Minute
+
 // start starts the process. It looks at the schedules when there are some.
 func (b *beat) start() {
 	b.down = false
 	b.engine = firing.New(firing.Config{
-		Store: b.store, Log: slog.New(slog.DiscardHandler), MaxInterval: 5 * time.Minute,
+		Store: b.store, Log: slog.New(slog.DiscardHandler), MaxInterval: longestTurn,
 		LookEvery: b.sim.plan.Shape.looks(), Maker: firing.Maker{Store: b.store, Limit: 1 << 20},
 	})
 	b.hint()

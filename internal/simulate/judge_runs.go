@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -48,6 +49,28 @@ type schedule struct {
 	fired map[int64]bool
 	until time.Time      // up to which the instants are in due
 	due   map[int64]bool // those of the rule, in µs
+}
+
+// keepSchedules keeps what is known of schedules in Redis, and returns what has the judge expect that
+// again: what they have fired since is fired once more, because the runs are lost too.
+func (s *sim) keepSchedules() (restore func()) {
+	schedules, of := maps.Clone(s.schedules), map[*schedule]schedule{}
+	for _, c := range s.schedules {
+		was := *c
+		was.fired = maps.Clone(c.fired)
+		of[c] = was
+	}
+	return func() {
+		for c, was := range of {
+			c.rule, c.from, c.fired = was.rule, was.from, was.fired
+		}
+		idle := len(s.schedules) == 0
+		if s.schedules = schedules; idle && len(schedules) > 0 {
+			for _, b := range s.beats {
+				b.later(longestTurn) // no hint comes
+			}
+		}
+	}
 }
 
 // fires reports whether an instant that has come is one of the schedule.

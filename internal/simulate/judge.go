@@ -34,6 +34,11 @@ func (v *version) leased() bool { return v.token != "" && v.until.After(inMicros
 // inMicros is an instant by the clock of Redis, by which leases begin and expire.
 func inMicros(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
+// expiry is when a lease expires that begins now. Redis has its expiry in µs.
+func expiry(ttl time.Duration) time.Time {
+	return inMicros(time.Now()).Add(ttl.Round(time.Microsecond))
+}
+
 // judge knows what the topic has to have and to do, and checks it with every step.
 type judge struct {
 	sim      *sim
@@ -263,7 +268,7 @@ func (j *judge) extended(h exchange.Held, refused bool, token exchange.Token, tt
 	case v != nil && refused && v.leased():
 		j.sim.broken("acks count", "the lease of %s is not extended, and it is valid", h.ID)
 	case v != nil && !refused:
-		v.token, v.until = token, inMicros(time.Now()).Add(ttl)
+		v.token, v.until = token, expiry(ttl)
 		j.leased(v)
 	}
 }
@@ -287,7 +292,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	j.soon(v)
 	j.starts.claimed(v)
 	v.claimed = true
-	v.token, v.until = l.Token, inMicros(now).Add(r.LeaseTTL)
+	v.token, v.until = l.Token, expiry(r.LeaseTTL)
 	j.leased(v)
 }
 

@@ -68,7 +68,7 @@ func (s *starts) names(v *version) (names []string) {
 
 // bucket returns a bucket as it is now.
 func (s *starts) bucket(name string) *bucket {
-	flow, now := s.flow, time.Now()
+	flow, now := s.flow, inMicros(time.Now()) // by the clock of Redis
 	limit, per, burst := flow.RateLimit, flow.RatePer, flow.RateBurst
 	if name != "" {
 		limit, per, burst = flow.KeyRateLimit, flow.KeyRatePer, flow.KeyRateBurst

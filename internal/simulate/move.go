@@ -239,7 +239,7 @@ func (d *side) exchanged(r *exchange.Request, reply *exchange.Reply) {
 	}
 	for i, held := range r.Extend {
 		if v := d.of(held, refused[len(r.Settle)+i]); v != nil {
-			v.token, v.until = reply.Extended, inMicros(time.Now()).Add(r.LeaseTTL)
+			v.token, v.until = reply.Extended, expiry(r.LeaseTTL)
 			d.leases[held.ID+" "+string(v.token)] = v
 		}
 	}
@@ -305,7 +305,7 @@ func (d *side) claimed(r *exchange.Request, l *exchange.Lease) {
 		}
 	}
 	d.starts.claimed(v)
-	v.token, v.until = l.Token, inMicros(now).Add(r.LeaseTTL)
+	v.token, v.until = l.Token, expiry(r.LeaseTTL)
 	d.leases[l.ID+" "+string(l.Token)] = v
 }
 

@@ -154,7 +154,13 @@ func (f *fixture) same(t *testing.T, s goldenStep) {
 		case "list":
 			require.Equal(t, d.list(t), f.list(t, key), rest)
 		case "hash":
-			require.Equal(t, d.pairs(t), f.rdb.HGetAll(ctx, key).Val(), rest)
+			pairs, found := d.pairs(t), f.rdb.HGetAll(ctx, key).Val()
+			if rest == "processing:lease_tokens" { // Wakebell's have the clock too
+				for field, token := range found {
+					found[field], _, _ = strings.Cut(token, ".")
+				}
+			}
+			require.Equal(t, pairs, found, rest)
 		case "zset":
 			for member, v := range d.pairs(t) {
 				require.Regexp(t, `^\d{13}\.0$`, v)

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,9 @@ func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) 
 	require.Len(rt, h.reply.Leases, len(got))
 	for i, mm := range got {
 		m.tokens++
-		mm.deliveries, mm.token = mm.deliveries+1, fmt.Sprint(m.tokens)
+		token, _, _ := strings.Cut(string(h.reply.Leases[i].Token), " ")
+		require.True(rt, strings.HasPrefix(token, fmt.Sprint(m.tokens, ".")), token)
+		mm.deliveries, mm.token = mm.deliveries+1, token
 		require.Equal(rt, mm.payload, string(h.reply.Leases[i].Payload))
 		require.Equal(rt, mm.deliveries, h.reply.Leases[i].Claims)
 		h.seen = append(h.seen, modelSeen{h.reply.Leases[i], mm, mm.token})

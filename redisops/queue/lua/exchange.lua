@@ -342,18 +342,19 @@ if want > 0 then
   end)
 end
 
--- Each claim and each nack has a token of its own.
-local token = 0
+-- Each claim and each nack has a token of its own. Peers take theirs from the same counter. The
+-- clock in it tells them from those that a replica gives which takes over without the last counts.
+local token, stamp = 0, '.' .. whole(math.floor(now * 1e6))
 if #fresh + #claimed > 0 and not once then token = tokens_after(KEYS.counter, #fresh + #claimed, math.floor(now * 1e6)) end
 local given, deadline, counted, leases, leased = {}, {}, {}, {}, {}
 for _, stored in ipairs(fresh) do
   token = token + 1
-  given[#given + 1], given[#given + 2] = stored, whole(token)
+  given[#given + 1], given[#given + 2] = stored, whole(token) .. stamp
 end
 local finish_text = whole(finish_ms)
 for k, stored in ipairs(claimed) do
   token = token + 1
-  local t = once and '-' .. whole(math.floor(now * 1e6) + k) or whole(token)
+  local t = once and '-' .. whole(math.floor(now * 1e6) + k) or whole(token) .. stamp
   given[#given + 1], given[#given + 2] = stored, t
   counted[#counted + 1], counted[#counted + 2] = stored, count[k]
   deadline[#deadline + 1], deadline[#deadline + 2] = finish_text, stored

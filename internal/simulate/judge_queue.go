@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -52,6 +53,28 @@ func newMessages(s *sim) *messages {
 	return &messages{
 		sim: s, waiting: map[string]*message{}, leases: map[string]*message{}, known: map[string]answer{},
 		keys: map[string]time.Time{}, answered: map[string]uint64{},
+	}
+}
+
+// keepMessages keeps what is known of the queue in Redis, and returns what has the judge expect that
+// again: a message that was published since is lost, and one that has ended is delivered once more.
+func (s *sim) keepMessages() (restore func()) {
+	was, waiting := newMessages(s), map[*message]message{}
+	if m := s.messages; m != nil {
+		was.waiting, was.known, was.keys, was.answered = maps.Clone(m.waiting), maps.Clone(m.known), maps.Clone(m.keys), maps.Clone(m.answered)
+		was.places = m.places
+		for _, of := range m.waiting {
+			waiting[of] = *of
+		}
+	}
+	return func() {
+		for of, before := range waiting {
+			before.handled = before.handled || of.handled
+			*of = before
+		}
+		if m := s.messages; m != nil {
+			m.waiting, m.known, m.keys, m.answered, m.places = was.waiting, was.known, was.keys, was.answered, was.places
+		}
 	}
 }
 
@@ -148,6 +171,8 @@ func (m *messages) claimed(r *exchange.Request, l *exchange.Lease) {
 		m.sim.broken("fence", "the message %s is delivered, and it has ended or does not exist", l.ID)
 	case string(l.Payload) != of.payload:
 		m.sim.broken("payloads", "the message %s is delivered with %s", of.payload, l.Payload)
+	case m.leases[l.ID+" "+string(l.Token)] != nil:
+		m.sim.broken("fence", "the message %s is claimed with the token %s, which an earlier lease has had", of.payload, l.Token)
 	case of.leased():
 		m.sim.broken("exclusion", "the message %s is claimed, and its lease has not expired", of.payload)
 	}

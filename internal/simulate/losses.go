@@ -41,7 +41,7 @@ func (s *sim) loseWrites(o Op) {
 		s.waiting() // or its topics would have to be divided once more
 	}
 	known, lag := s.judge.keep(), time.Duration(1+o.B)*20*time.Millisecond
-	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepSchedules()}
+	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepMessages(), s.keepSchedules()}
 	if o.A%3 == 0 {
 		lag *= 10
 	}
@@ -170,8 +170,12 @@ func (p *Plan) withLosses() {
 		if slices.Contains(remembered, op.kind.name) {
 			op.kind = &kinds[0]
 		}
-		if ops = append(ops, op); !op.Calm && (r.IntN(12) == 0 || op.kind.name == "reshard" && r.IntN(2) == 0) {
+		switch ops = append(ops, op); {
+		case op.Calm:
+		case r.IntN(12) == 0 || op.kind.name == "reshard" && r.IntN(2) == 0:
 			ops = append(ops, Op{At: op.At, kind: lose, A: r.IntN(100), B: r.IntN(100)})
+		case op.kind.drawn == joined && r.IntN(2) == 0: // while its parts end, or its client goes on
+			ops = append(ops, Op{At: op.At + time.Duration(r.IntN(100))*time.Millisecond, kind: lose, A: 1 + r.IntN(2), B: r.IntN(5)})
 		}
 	}
 	p.Ops = ops
@@ -179,5 +183,5 @@ func (p *Plan) withLosses() {
 
 // remembered are the operations that the judge cannot forget.
 var remembered = []string{
-	"schedule where it moves", "move", "publish",
+	"schedule where it moves", "move",
 }

@@ -73,8 +73,8 @@ func (s *sim) waiting() *workflow {
 }
 
 // keep keeps what is known of what Redis has, and returns what has the judge expect that again. A
-// join whose writes are lost is no join, whatever was answered. Nodes may have noted ends that are
-// lost, and settle these timers.
+// join whose writes are lost does not exist, even if they were acknowledged. Nodes settle timers whose
+// notes are lost.
 func (w *workflow) keep() (restore func()) {
 	if w == nil {
 		return func() {}

@@ -72,7 +72,7 @@ func (t *turns) exchanged(g *guest, r *gate.Request, reply *gate.Reply) {
 	}
 }
 
-// tickets checks that new tickets are higher than all before, whatever Redis has lost.
+// tickets checks that new tickets are higher than all before, also than those that Redis has lost.
 func (t *turns) tickets(g *guest, r *gate.Request, reply *gate.Reply) {
 	before := t.issued
 	for i, op := range r.Ops {

@@ -94,7 +94,7 @@ func (w *workflow) look(j *join, also func(*joins.End) bool) {
 
 // truly reports whether a part that no node has noted has ended so. Cancelled is also one that
 // was never scheduled, because its client has died, or whose node did not know that it was a
-// part, or has noted it in vain, unless it left a result. One that was cancelled after its handler had succeeded may be
+// part, or whose note Redis has lost, unless it left a result. One that was cancelled after its handler had succeeded may be
 // done.
 func (w *workflow) truly(j *join, e *joins.End) bool {
 	switch truth := w.ended[e.ID]; {

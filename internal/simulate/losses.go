@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -37,11 +38,9 @@ func (s *sim) loseWrites(o Op) {
 	if err != nil {
 		s.broken("errors", "what Redis has: %v", err)
 	}
-	if s.plan.joins() {
-		s.waiting() // or its topics would have to be divided once more
-	}
+	s.prepare()
 	known, lag := s.judge.keep(), time.Duration(1+o.B)*20*time.Millisecond
-	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepMessages(), s.keepSchedules()}
+	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepMessages(), s.keepSchedules(), s.journey.keep()}
 	if o.A%3 == 0 {
 		lag *= 10
 	}
@@ -60,6 +59,16 @@ func (s *sim) loseWrites(o Op) {
 		}
 		s.clients[0].afterFailover(known.target)
 	})
+}
+
+// prepare divides the topics of the plan, so that Redis does not lose that.
+func (s *sim) prepare() {
+	if s.plan.joins() {
+		s.waiting()
+	}
+	if slices.ContainsFunc(s.plan.Ops, func(o Op) bool { return o.kind.name == "move" || o.kind.name == "schedule where it moves" }) {
+		s.travelling()
+	}
 }
 
 // afterFailover is what an operator does after a failover: the topic may be paused again, and a change
@@ -83,7 +92,7 @@ type knowledge struct {
 	leases   map[string]*version
 	answered map[string]uint64
 	marks    map[string]mark
-	buckets  map[string]bucket
+	buckets  func() // restores the tokens of buckets
 	retuned  wakebelltype.Settings
 	target   int // of a change of the layout
 }
@@ -91,7 +100,7 @@ type knowledge struct {
 func (j *judge) keep() *knowledge {
 	k := &knowledge{
 		judge: j, versions: map[*version]version{}, current: maps.Clone(j.current), dead: map[string][]*version{},
-		leases: maps.Clone(j.leases), answered: maps.Clone(j.answered), marks: maps.Clone(j.marks), buckets: map[string]bucket{},
+		leases: maps.Clone(j.leases), answered: maps.Clone(j.answered), marks: maps.Clone(j.marks), buckets: j.starts.keep(),
 		retuned: j.sim.retuned, target: j.sim.clients[0].target,
 	}
 	for _, v := range j.current {
@@ -102,9 +111,6 @@ func (j *judge) keep() *knowledge {
 		for _, v := range letters {
 			k.versions[v] = *v
 		}
-	}
-	for name, b := range j.starts.of {
-		k.buckets[name] = *b
 	}
 	return k
 }
@@ -131,10 +137,7 @@ func (k *knowledge) restore() {
 		}
 	}
 	j.dead, j.answered, j.marks = k.dead, k.answered, k.marks
-	clear(j.starts.of)
-	for name, b := range k.buckets {
-		j.starts.of[name] = &b
-	}
+	k.buckets()
 	if j.sim.retuned != k.retuned {
 		j.sim.retuned = k.retuned
 		j.retuned(j.sim.limits())
@@ -157,8 +160,111 @@ func (d *side) keep() (restore func()) {
 	}
 }
 
+// at returns the timer with an id on a side; nil: there is none.
+func (d *side) at(id string) *version {
+	if v := d.again[id]; v != nil && d.number == 0 {
+		return v
+	}
+	return d.timers[id]
+}
+
+// remove notes that a timer has ended on a side.
+func (d *side) remove(id string) {
+	if d.again[id] != nil && d.number == 0 {
+		delete(d.again, id)
+		return
+	}
+	delete(d.timers, id)
+}
+
+// has reports whether a side has a timer that is not on its way.
+func (d *side) has(id string) bool {
+	_, err := d.store.Get(d.sim.ctx, travels, id)
+	if err != nil && !errors.Is(err, wakebelltype.ErrNotFound) {
+		d.sim.broken("errors", "get %s in Redis %d: %v", id, d.number, err)
+	}
+	return err == nil
+}
+
+// keep keeps what is known of the first Redis, and returns what has the judge expect that it has that
+// again. The second one has lost nothing: what has moved there since is in both, or is delivered once
+// more although it has ended. An operator has the topic moved again.
+func (j *journey) keep() (restore func()) {
+	if j == nil {
+		return func() {}
+	}
+	from, to := j.sides[0], j.sides[1]
+	here, was, onWay := map[string]*version{}, map[*version]version{}, map[string]bool{}
+	for _, id := range slices.Sorted(maps.Keys(j.timers)) {
+		switch v := from.at(id); {
+		case from.has(id):
+			here[id], was[v] = v, *v
+		case !to.has(id):
+			onWay[id] = true
+		}
+	}
+	for id, v := range j.again {
+		if j.timers[id] == nil && from.has(id) {
+			here[id], was[v] = v, *v
+		}
+	}
+	answered, starts, moving := maps.Clone(from.answered), from.starts.keep(), j.moving
+	return func() {
+		for _, id := range slices.Sorted(maps.Keys(j.timers)) {
+			if here[id] == nil && !onWay[id] && !to.has(id) {
+				delete(j.timers, id) // it was scheduled since
+			}
+		}
+		clear(j.again)
+		for id, v := range here {
+			j.back(id, v, was[v])
+		}
+		from.answered = answered
+		starts()
+		j.undone = !moving
+		if moving && !j.moving {
+			j.moving = true
+			j.start(j.order, new(shards.MoveProgress))
+		}
+	}
+}
+
+// back notes that the first Redis has a timer again, as it was.
+func (j *journey) back(id string, v *version, was version) {
+	to := j.sides[1]
+	if there := j.timers[id]; to.has(id) {
+		if there == v {
+			moved := *v
+			j.timers[id] = &moved
+			for lease, of := range to.leases {
+				if of == v {
+					to.leases[lease] = &moved
+				}
+			}
+		}
+		j.again[id] = v
+	} else {
+		j.timers[id] = v
+	}
+	was.handled = was.handled || v.handled
+	*v = was
+}
+
+// keep keeps the tokens of buckets, and returns what restores them.
+func (s *starts) keep() (restore func()) {
+	buckets := map[string]bucket{}
+	for name, b := range s.of {
+		buckets[name] = *b
+	}
+	return func() {
+		clear(s.of)
+		for name, b := range buckets {
+			s.of[name] = &b
+		}
+	}
+}
+
 // withLosses has Redis lose writes in a sixteenth of the plans, and in half of those with joins.
-// Their operations are those whose judge can forget.
 func (p *Plan) withLosses() {
 	if p.Seed%16 != 14 && p.Seed%16 != 9 {
 		return
@@ -167,9 +273,6 @@ func (p *Plan) withLosses() {
 	lose := &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.drawn == losses })]
 	var ops []Op
 	for _, op := range p.Ops {
-		if slices.Contains(remembered, op.kind.name) {
-			op.kind = &kinds[0]
-		}
 		switch ops = append(ops, op); {
 		case op.Calm:
 		case r.IntN(12) == 0 || op.kind.name == "reshard" && r.IntN(2) == 0:
@@ -179,9 +282,4 @@ func (p *Plan) withLosses() {
 		}
 	}
 	p.Ops = ops
-}
-
-// remembered are the operations that the judge cannot forget.
-var remembered = []string{
-	"schedule where it moves", "move",
 }

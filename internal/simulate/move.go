@@ -40,9 +40,12 @@ type journey struct {
 	flow   exchange.Flow
 	sides  [2]*side
 	timers map[string]*version // that have not ended, in either Redis
+	again  map[string]*version // that the first Redis has again, beside the second, or after their end there
 	count  int
 	began  bool
 	moving bool // a process moves it, or will go on
+	order  Op   // what moves it
+	undone bool // the first Redis has lost that it moves
 }
 
 // side is what is known of the topic in one of the two Redis.
@@ -74,7 +77,7 @@ func (s *sim) travelling() *journey {
 	server.Miniredis().ClockTTL(false)
 	options := server.Options()
 	options.PoolSize, options.MaxRetries = 100, -1
-	j := &journey{sim: s, second: server.Miniredis(), rdb: redis.NewClient(options), timers: map[string]*version{}, flow: moveFlows[s.plan.Seed%uint64(len(moveFlows))]}
+	j := &journey{sim: s, second: server.Miniredis(), rdb: redis.NewClient(options), timers: map[string]*version{}, again: map[string]*version{}, flow: moveFlows[s.plan.Seed%uint64(len(moveFlows))]}
 	s.atEnd = append(s.atEnd, func() { _ = j.rdb.Close(); server.Close() })
 	for i, of := range []*redis.Options{s.options, options} {
 		mortal, its := redis.NewClient(of), new(life)
@@ -115,7 +118,7 @@ func (j *journey) schedule(o Op) {
 			all[i].Key = fmt.Sprint("key ", o.A%3)
 		}
 	}
-	done := false
+	done := effect{sim: j.sim}
 	c.call("schedule "+all[0].ID+" where it moves", func(key *timers.Key) error {
 		b := timers.NewBatch("", n)
 		for i := range all {
@@ -124,16 +127,23 @@ func (j *journey) schedule(o Op) {
 			}
 		}
 		out, err := to.store.Write(j.sim.ctx, key, b)
-		if err != nil || done {
+		if err != nil || done.happened() {
 			return err
 		}
-		done = true
+		if done.note(); to.number == 1 {
+			done.at = 0 // the second Redis loses nothing
+		}
 		for i := range all {
 			if out[i].Outcome != wakebelltype.OutcomeCreated {
 				j.sim.broken("answers", "schedule of %s: %v, and no timer had that id", all[i].ID, out[i].Outcome)
 			}
 			j.sim.result.Scheduled++
-			j.timers[all[i].ID] = &version{id: all[i].ID, key: all[i].Key, payload: string(all[i].Payload), due: out[i].Due}
+			v := &version{id: all[i].ID, key: all[i].Key, payload: string(all[i].Payload), due: out[i].Due}
+			if to.number == 0 && j.timers[v.id] != nil { // it has moved, and the first Redis has lost that it had it
+				j.again[v.id] = v
+			} else {
+				j.timers[v.id] = v
+			}
 			if n < movePage || i == 0 {
 				c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(out[i].Due), 0), Sent: time.Now()})
 			}
@@ -160,6 +170,7 @@ func (j *journey) move(o Op) {
 }
 
 func (j *journey) start(o Op, p *shards.MoveProgress) {
+	j.order, j.undone = o, false
 	for _, of := range j.sides {
 		of.life.begin(immortal)
 		if j.sim.faulty && o.B%2 == 1 {
@@ -174,6 +185,9 @@ func (j *journey) step(o Op, p *shards.MoveProgress) {
 	s.reshaped = time.Now()
 	wait, err := j.sides[0].mortal.MoveStep(s.ctx, travels, j.sides[1].mortal, travels, wakebelltype.MoveOptions{All: o.B%3 == 0}, p)
 	switch {
+	case errors.Is(err, wakebelltype.ErrInvalid) && j.undone: // it asks for that
+		j.start(o, new(shards.MoveProgress))
+		return
 	case errors.Is(err, errDied):
 		s.note("the move dies")
 		again := o
@@ -197,10 +211,16 @@ func (j *journey) left() int {
 	if j == nil {
 		return 0
 	}
-	if j.moving {
-		return len(j.timers) + 1
+	n := len(j.timers)
+	for id := range j.again {
+		if j.sides[0].has(id) {
+			n++
+		}
 	}
-	return len(j.timers)
+	if j.moving {
+		n++
+	}
+	return n
 }
 
 // all returns the timers that have not ended.
@@ -245,7 +265,7 @@ func (d *side) exchanged(r *exchange.Request, reply *exchange.Reply) {
 	}
 	for _, dead := range reply.DeadLettered {
 		if dead.Index < 0 {
-			delete(d.timers, dead.ID)
+			d.remove(dead.ID)
 		}
 	}
 	for i := range reply.Leases {
@@ -256,7 +276,7 @@ func (d *side) exchanged(r *exchange.Request, reply *exchange.Reply) {
 // of returns the timer that a verdict or an extension counts for; nil: it does not.
 func (d *side) of(h exchange.Held, refused bool) *version {
 	v := d.leases[h.ID+" "+string(h.Token)]
-	if v != nil && (d.timers[h.ID] != v || v.token != h.Token) {
+	if v != nil && (d.at(h.ID) != v || v.token != h.Token) {
 		v = nil
 	}
 	switch {
@@ -277,9 +297,9 @@ func (d *side) settled(v *version, s exchange.Settlement) {
 		if !v.handled {
 			d.sim.broken("acks", "%s is acked, and no handler has succeeded", v.id)
 		}
-		delete(d.timers, v.id)
+		d.remove(v.id)
 	case exchange.DeadLetter, exchange.Fail:
-		delete(d.timers, v.id)
+		d.remove(v.id)
 	case exchange.Nack:
 		v.due = time.Now().Add(s.Delay)
 	case exchange.Release:
@@ -288,7 +308,12 @@ func (d *side) settled(v *version, s exchange.Settlement) {
 }
 
 func (d *side) claimed(r *exchange.Request, l *exchange.Lease) {
-	v, now := d.timers[l.ID], time.Now()
+	v, now := d.at(l.ID), time.Now()
+	if v == nil && d.again[l.ID] != nil { // it has moved once more
+		v = d.again[l.ID]
+		d.timers[l.ID] = v
+		delete(d.again, l.ID)
+	}
 	switch {
 	case v == nil:
 		d.sim.broken("fence", "%s is delivered in Redis %d, and there is no timer", l.ID, d.number)

@@ -114,6 +114,7 @@ func (b *beat) turn() {
 	if s.cut() {
 		b.link.left, b.link.answer = 1+s.random.IntN(4), s.chance(0.5)
 	}
+	s.loseNext()
 	wait, err := b.engine.Turn(s.ctx)
 	b.link.left = 0
 	s.judge.runsFired()

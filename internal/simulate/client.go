@@ -292,6 +292,12 @@ func (c *client) putHundreds(o Op) {
 	}
 }
 
+// first makes the first of some calls.
+func (w *workflow) first(calls []func() bool) bool {
+	w.sim.loseNext()
+	return calls[0]()
+}
+
 // steps makes calls of a client one after the other, each again while the network loses it or its
 // answer, until one returns false or the client dies.
 func (w *workflow) steps(what string, calls ...func() bool) {
@@ -303,7 +309,7 @@ func (w *workflow) steps(what string, calls ...func() bool) {
 			s.note("%s: the client dies", what)
 		case s.cut():
 			again()
-		case !calls[0]():
+		case !w.first(calls):
 		case s.cut():
 			again()
 		case len(calls) > 1:

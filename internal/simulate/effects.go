@@ -78,6 +78,9 @@ func (p *poller) Send(f *leasing.Flight) {
 func (p *poller) exchange(r *exchange.Request) (*exchange.Reply, error) {
 	s := p.sim
 	s.result.Exchanges++
+	if p.timers == nil {
+		s.loseNext()
+	}
 	var reply *exchange.Reply
 	refused, err := s.attempt(func() (err error) {
 		reply, err = p.source.Exchange(s.ctx, r)

@@ -95,6 +95,7 @@ func (g *guest) arrive() {
 		g.after(s.plan.Timeout, g.arrive)
 		return
 	}
+	s.loseNext()
 	reply, err := g.store.Exchange(s.ctx, r)
 	if err != nil {
 		s.broken("errors", "a request of %s: %v", g.name, err)

@@ -253,7 +253,10 @@ func (w *workflow) note(p *poller, l *leasing.Lease, refs []joins.Ref, end joins
 		case !held: // an extension is on its way, or the lease is lost
 			p.later(100*time.Millisecond, func() { w.note(p, l, refs, end, o, tries) })
 		default:
-			p.ask(func() { w.noted(p.node, refs, end) }, func(came bool) {
+			p.ask(func() {
+				w.sim.loseNext()
+				w.noted(p.node, refs, end)
+			}, func(came bool) {
 				if !came {
 					again()
 					return

@@ -28,9 +28,27 @@ func (e *effect) note() { e.done, e.at = true, e.sim.writes }
 // happened reports whether the call has written, and Redis has not lost it.
 func (e *effect) happened() bool { return e.done && (e.at%2 == 0 || e.at == e.sim.writes) }
 
-// loseWrites has Redis lose what it writes from now on, for up to 2 s, or 20 s: then a replica
-// takes over that has received none of it, nor any script.
+// loseWrites has Redis lose what it writes from now on, for up to 2 s, or 20 s.
 func (s *sim) loseWrites(o Op) {
+	lag := time.Duration(1+o.B) * 20 * time.Millisecond
+	if o.A%3 == 0 {
+		lag *= 10
+	}
+	s.lose(lag)
+}
+
+// loseNext has Redis now and then lose what it writes next, in plans with losses: its process goes on
+// as if it had that.
+func (s *sim) loseNext() {
+	if s.plan.Loses && s.faulty && s.chance(0.05) {
+		s.note("lose what is written next")
+		s.lose(s.between(500*time.Microsecond, 6*time.Millisecond))
+	}
+}
+
+// lose has Redis lose what it writes from now on: after a lag a replica takes over that has received
+// none of it, nor any script.
+func (s *sim) lose(lag time.Duration) {
 	if s.writes%2 == 1 {
 		return
 	}
@@ -39,11 +57,8 @@ func (s *sim) loseWrites(o Op) {
 		s.broken("errors", "what Redis has: %v", err)
 	}
 	s.prepare()
-	known, lag := s.judge.keep(), time.Duration(1+o.B)*20*time.Millisecond
+	known := s.judge.keep()
 	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepMessages(), s.keepSchedules(), s.journey.keep()}
-	if o.A%3 == 0 {
-		lag *= 10
-	}
 	s.writes++
 	s.after(lag, func() {
 		s.note("a replica takes over, without the last %v", lag)
@@ -273,13 +288,9 @@ func (p *Plan) withLosses() {
 	lose := &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.drawn == losses })]
 	var ops []Op
 	for _, op := range p.Ops {
-		switch ops = append(ops, op); {
-		case op.Calm:
-		case r.IntN(12) == 0 || op.kind.name == "reshard" && r.IntN(2) == 0:
+		if ops = append(ops, op); !op.Calm && (r.IntN(12) == 0 || op.kind.name == "reshard" && r.IntN(2) == 0) {
 			ops = append(ops, Op{At: op.At, kind: lose, A: r.IntN(100), B: r.IntN(100)})
-		case op.kind.drawn == joined && r.IntN(2) == 0: // while its parts end, or its client goes on
-			ops = append(ops, Op{At: op.At + time.Duration(r.IntN(100))*time.Millisecond, kind: lose, A: 1 + r.IntN(2), B: r.IntN(5)})
 		}
 	}
-	p.Ops = ops
+	p.Ops, p.Loses = ops, true
 }

@@ -183,6 +183,7 @@ func (j *journey) start(o Op, p *shards.MoveProgress) {
 func (j *journey) step(o Op, p *shards.MoveProgress) {
 	s := j.sim
 	s.reshaped = time.Now()
+	s.loseNext()
 	wait, err := j.sides[0].mortal.MoveStep(s.ctx, travels, j.sides[1].mortal, travels, wakebelltype.MoveOptions{All: o.B%3 == 0}, p)
 	switch {
 	case errors.Is(err, wakebelltype.ErrInvalid) && j.undone: // it asks for that

@@ -24,6 +24,7 @@ type Plan struct {
 	Release  float64       // the share of handlers that give their timers back
 	Timeout  time.Duration // after which a lost answer is noticed
 	Keeping  keeping
+	Loses    bool // Redis loses writes
 	Ops      []Op // during the first two thirds of them there are faults
 }
 

@@ -69,6 +69,7 @@ func (c *client) publish(o Op) {
 		all = append(all, m)
 	}
 	c.call("publish "+string(all[0].Payload), func(*timers.Key) error {
+		s.loseNext()
 		published, _, err := q.Publish(s.ctx, queue.PublishOptions{Window: window}, all...)
 		if err == nil {
 			s.messages.published(all, published)

@@ -52,11 +52,11 @@ func (s *sim) lose(lag time.Duration) {
 	if s.writes%2 == 1 {
 		return
 	}
+	s.prepare()
 	had, err := contents.Of(s.server)
 	if err != nil {
 		s.broken("errors", "what Redis has: %v", err)
 	}
-	s.prepare()
 	known := s.judge.keep()
 	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepMessages(), s.keepSchedules(), s.journey.keep()}
 	s.writes++
@@ -223,7 +223,7 @@ func (j *journey) keep() (restore func()) {
 			here[id], was[v] = v, *v
 		}
 	}
-	answered, starts, moving := maps.Clone(from.answered), from.starts.keep(), j.moving
+	answered, starts, moving, begun := maps.Clone(from.answered), from.starts.keep(), j.moving, j.begun
 	return func() {
 		for _, id := range slices.Sorted(maps.Keys(j.timers)) {
 			if here[id] == nil && !onWay[id] && !to.has(id) {
@@ -236,7 +236,9 @@ func (j *journey) keep() (restore func()) {
 		}
 		from.answered = answered
 		starts()
-		j.undone = !moving
+		if j.running != begun {
+			j.undone = j.running
+		}
 		if moving && !j.moving {
 			j.moving = true
 			j.start(j.order, new(shards.MoveProgress))

@@ -45,7 +45,8 @@ type journey struct {
 	began  bool
 	moving bool // a process moves it, or will go on
 	order  Op   // what moves it
-	undone bool // the first Redis has lost that it moves
+
+	running, begun, undone *shards.MoveProgress // the last one, that has made a step, of which the first Redis has lost the beginning
 }
 
 // side is what is known of the topic in one of the two Redis.
@@ -170,7 +171,7 @@ func (j *journey) move(o Op) {
 }
 
 func (j *journey) start(o Op, p *shards.MoveProgress) {
-	j.order, j.undone = o, false
+	j.order, j.running = o, p
 	for _, of := range j.sides {
 		of.life.begin(immortal)
 		if j.sim.faulty && o.B%2 == 1 {
@@ -186,7 +187,7 @@ func (j *journey) step(o Op, p *shards.MoveProgress) {
 	s.loseNext()
 	wait, err := j.sides[0].mortal.MoveStep(s.ctx, travels, j.sides[1].mortal, travels, wakebelltype.MoveOptions{All: o.B%3 == 0}, p)
 	switch {
-	case errors.Is(err, wakebelltype.ErrInvalid) && j.undone: // it asks for that
+	case errors.Is(err, wakebelltype.ErrInvalid) && p == j.undone: // it asks for that
 		j.start(o, new(shards.MoveProgress))
 		return
 	case errors.Is(err, errDied):
@@ -198,6 +199,7 @@ func (j *journey) step(o Op, p *shards.MoveProgress) {
 	case err != nil:
 		s.broken("errors", "move: %v", err)
 	}
+	j.begun = p
 	s.note("moved %d, left %d, done %t", p.Moved, p.Left, p.Done)
 	if p.Done {
 		j.moving = false

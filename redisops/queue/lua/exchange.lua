@@ -342,8 +342,7 @@ if want > 0 then
   end)
 end
 
--- Each claim and each nack has a token of its own. Peers take theirs from the same counter. The
--- clock in it tells them from those that a replica gives which takes over without the last counts.
+-- Each claim and each nack has a token of its own, also if a replica has lost the last ones: by the clock.
 local token, stamp = 0, '.' .. whole(math.floor(now * 1e6))
 if #fresh + #claimed > 0 and not once then token = tokens_after(KEYS.counter, #fresh + #claimed, math.floor(now * 1e6)) end
 local given, deadline, counted, leases, leased = {}, {}, {}, {}, {}

@@ -12,8 +12,7 @@ func TestBeatFires(t *testing.T) {
 	b := setup(t)
 	beat := b.start(b.keyed("beat", "--health", "127.0.0.1:0")...)
 	beat.says("node runs")
-	code, _ := beat.health("/readyz")
-	require.Equal(t, http.StatusOK, code)
+	beat.eventually(func() bool { code, _ := beat.health("/readyz"); return code == http.StatusOK })
 	b.fine(b.keyed("schedules", "put", "tick", "-t", "TOPIC", "--every", "50ms")...)
 	lines := beat.lines(3)
 	for i, line := range lines[:3] {

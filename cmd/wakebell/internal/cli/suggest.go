@@ -13,12 +13,12 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-const (
-	// suggestLimit bounds how long the check of a topic delays a command.
-	suggestLimit = time.Second
-	// suggestMost is the largest number of topics that are compared with a name.
-	suggestMost = 10_000
-)
+// SuggestLimit bounds how long the check of a topic delays a command. It is a variable for
+// tests, whose machine may be busy.
+var SuggestLimit = time.Second
+
+// suggestMost is the largest number of topics that are compared with a name.
+const suggestMost = 10_000
 
 // WarnUnused warns of a topic that has no keys and that no node handles, and suggests
 // the known topic with the nearest name: the name may be mistyped. It is silent if it
@@ -37,7 +37,7 @@ func (a *App) RequireTopic(ctx context.Context, c wakebell.Operator, topic strin
 	if text == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, suggestLimit)
+	ctx, cancel := context.WithTimeout(ctx, SuggestLimit)
 	defer cancel()
 	full := topic
 	if a.RemoteAddress() == "" {
@@ -55,7 +55,7 @@ func (a *App) RequireTopic(ctx context.Context, c wakebell.Operator, topic strin
 // unused says that a topic has no keys and no node handles it; empty if it has, or if
 // that cannot be known.
 func (a *App) unused(ctx context.Context, c wakebell.Operator, topic string) string {
-	ctx, cancel := context.WithTimeout(ctx, suggestLimit)
+	ctx, cancel := context.WithTimeout(ctx, SuggestLimit)
 	defer cancel()
 	found, err := c.Overview(ctx, topic)
 	if err != nil || len(found) != 1 || found[0].Err != nil {

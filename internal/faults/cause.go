@@ -129,14 +129,16 @@ func (e *evidence) leased(r *Run) time.Time {
 	return end
 }
 
-// claimed returns the earliest start of the lease of a run. If the reply to a claim
-// was lost, the run has the instant of the second answer; the claim may be up to
-// half a lease older.
+// claimed returns the earliest start of the lease of a run, which may be up to half a lease
+// older than the run: if the reply to the claim was lost, the run has the instant of the
+// second answer, and while node or machine stalled, nothing was delivered.
 func (e *evidence) claimed(r *Run) time.Time {
-	at := r.Delivered
+	at, oldest := r.Delivered, r.Delivered.Add(-e.ttl/2)
 	for _, f := range e.faults {
-		if f.Target == r.Node && (f.Kind == LostReply || f.Kind == Reset) && f.From.Before(at) && f.From.After(r.Delivered.Add(-e.ttl/2)) {
-			at = f.From
+		lost := f.Target == r.Node && (f.Kind == LostReply || f.Kind == Reset) && f.From.After(oldest)
+		stalled := f.Kind == Stall && (f.Target == r.Node || f.Target == "") && f.To.After(r.Delivered.Add(-lateSlack))
+		if (lost || stalled) && f.From.Before(at) {
+			at = slices.MaxFunc([]time.Time{f.From, oldest}, time.Time.Compare)
 		}
 	}
 	return at

@@ -56,6 +56,15 @@ func (b testLog) killedEarly(again int) {
 	b.RecordLine("b", second)
 }
 
+// killedAfterStall records a delivery after a stall, whose node was killed, and the next one,
+// when the lease of a claim at the beginning of the stall has expired.
+func (b testLog) killedAfterStall(target string, until int) {
+	b.fault(Stall, target, 50, until)
+	b.ran("a", 1, 1, 400, 0, EndNone)
+	b.fault(Kill, "a", 420, 425)
+	b.ran("b", 1, 2, 1060, 1070, EndAck)
+}
+
 // overlapping records a run that ended at an instant, and the next one, which began
 // at another, after the link of the first was silent. Overlaps up to the limit are
 // allowed.
@@ -139,6 +148,18 @@ func TestJudge(t *testing.T) {
 		},
 		"repeated before the lease of an early claim expired": {
 			func(b testLog) { b.killedEarly(905) },
+			Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}},
+		},
+		"repeated after the lease of a claim whose reply a stall held back": {
+			func(b testLog) { b.killedAfterStall("", 400) },
+			Judgement{Repeated: 1, Causes: map[Cause]int{CauseKill: 1}},
+		},
+		"repeated before the lease expired, after a stall of another node": {
+			func(b testLog) { b.killedAfterStall("b", 400) },
+			Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}},
+		},
+		"repeated before the lease expired, long after a stall": {
+			func(b testLog) { b.killedAfterStall("", 190) },
 			Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}},
 		},
 		"killed": {func(b testLog) {

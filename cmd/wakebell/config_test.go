@@ -9,12 +9,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // write writes a configuration file in which TOPIC is the bundle's topic.
@@ -179,6 +181,29 @@ func TestConfigPrintIsReadAgain(t *testing.T) {
 	for _, row := range tuning.All {
 		require.Contains(t, printed, row.Flag+": ", "each setting is a field")
 	}
+}
+
+// A flag of a setting is accepted because of its row in the table; what it says must hold too.
+func TestNodeAppliesFlagsOfAllSettings(t *testing.T) {
+	b := setup(t)
+	var want wakebelltype.Settings
+	args := []string{"node", "-t", "TOPIC"}
+	for _, row := range tuning.All {
+		value := int64(3)
+		if row.Duration(&want) != nil {
+			value = int64(7 * time.Second)
+		}
+		row.Set(&want, value)
+		args = append(args, "--"+row.Flag, row.Text(value))
+	}
+	node := b.start(args...)
+	c, found := b.Client(), []wakebelltype.Overview(nil)
+	node.eventually(func() bool {
+		var err error
+		found, err = c.Overview(t.Context(), b.topic)
+		return err == nil && len(found[0].Reports) == 1
+	})
+	require.Equal(t, want, found[0].Reports[0].State.Options)
 }
 
 // The schema on the site is that of this program.

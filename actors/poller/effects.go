@@ -24,7 +24,16 @@ func (p effects) Open(int) {
 }
 
 // Send passes a flight to its wire.
-func (p effects) Send(f *leasing.Flight) { p.wires[f.Stream()].send(p.queue.ctx, f, p.io.Go) }
+func (p effects) Send(f *leasing.Flight) { p.wires[f.Stream()].send(p.queue.ctx, f, p.begin) }
+
+// begin runs a wire on a goroutine that the dispatcher keeps, whose stack has grown before.
+func (p effects) begin(serve func()) {
+	p.io.Add(1)
+	p.dispatcher.Schedule(func() {
+		defer p.io.Done()
+		serve()
+	})
+}
 
 // ReadOverride reads the override in the background.
 func (p effects) ReadOverride() {

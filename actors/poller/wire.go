@@ -11,7 +11,7 @@ import (
 
 // wire calls the source for one stream of the core. Its goroutine ends with each peek, and the
 // next flight begins another one: only idle topics peek, and where a node has thousands of them,
-// the stacks of goroutines that wait would be 40 % of the memory.
+// their stacks would be a fifth of the memory.
 type wire struct {
 	source      Source
 	incarnation uint64

@@ -342,3 +342,18 @@ func TestRefsOfHeaders(t *testing.T) {
 	}
 	require.ErrorIs(t, noJoin(refs[0]), wakebelltype.ErrNotFound)
 }
+
+// A server without joins is asked for them by one command, not by a script.
+func TestAuditWithoutJoinsRunsNoScript(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client(t)
+	store, err := timers.New(rdb, wakebelltype.Keys{})
+	require.NoError(t, err)
+	next, err := New(shards.New(store)).Audit(t.Context())
+	require.NoError(t, err)
+	require.Negative(t, next)
+	stats, err := rdb.InfoMap(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	require.NotContains(t, stats["Commandstats"], "cmdstat_evalsha")
+	require.Contains(t, stats["Commandstats"], "cmdstat_exists")
+}

@@ -52,53 +52,66 @@ func (s *spans) handler(name string, began chan<- string) func(context.Context, 
 }
 
 // The link of a subscriber falls silent: neither closed nor answered. The context of
-// its handler ends before another subscriber gets the timer or message.
+// its handler ends before another subscriber gets the timer or message. If timers of this
+// process were late meanwhile by more than the handler, that says nothing, and is tried again.
 func TestHandlerBehindSilentLinkEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	for _, isQueue := range []bool{false, true} {
-		cfg := withToken()
-		cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
-		cfg.QueueHandlerOptions = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(3 * time.Second)}
-		n := serve(t, cfg)
-		link := faultproxy.StartRaw(t, n.server.Address())
-		of := remote.Subscription{Topic: n.topic.Name()}
-		if isQueue {
-			of = remote.Subscription{Queue: queue.New[string](n.topic.Name()).Keys()}
+		for {
+			overlap, late := silence(t, isQueue)
+			if overlap < 0 {
+				break
+			}
+			require.Less(t, overlap, late, "the first ended after the second had begun, and timers were late by %v", late)
 		}
-		ran := &spans{from: map[string]time.Time{}, to: map[string]time.Time{}}
-		watching, enough := context.WithCancel(t.Context())
-		var watch sync.WaitGroup
-		watch.Go(func() { ran.watch(watching) })
-		began := make(chan string, 16)
-		first, second := of, of
-		first.Name, second.Name = "first", "second"
-		subscribe(t, dialAt(t, link.Addr), first, ran.handler("first", began))
-		if isQueue {
-			_, err := queue.New[string](n.topic.Name()).Publish(t.Context(), n.Client().Queues(), "x")
-			require.NoError(t, err)
-		} else {
-			_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
-			require.NoError(t, err)
-		}
-		require.Equal(t, "first", receive(t, began))
-		<-time.After(2 * time.Second) // so that its lease is extended
-		link.Silence()
-		endSecond := subscribe(t, dial(t, n), second, ran.handler("second", began))
-		require.Equal(t, "second", receive(t, began))
-		require.NoError(t, endSecond())
-		eventually(t, func() bool {
-			ran.mu.Lock()
-			defer ran.mu.Unlock()
-			return !ran.to["first"].IsZero()
-		})
-		enough()
-		watch.Wait()
-		ran.mu.Lock()
-		overlap := ran.to["first"].Sub(ran.from["second"])
-		require.Less(t, overlap, ran.late, "the first ended %v after the second had begun, and timers were late by %v", overlap, ran.late)
-		ran.mu.Unlock()
-		link.Speak()
 	}
+}
+
+// silence silences the link of the first of two subscribers, and returns how long after the
+// beginning of the second handler the first ended, and how late timers were.
+func silence(t *testing.T, isQueue bool) (overlap, late time.Duration) {
+	t.Helper()
+	cfg := withToken()
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	cfg.QueueHandlerOptions = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	n := serve(t, cfg)
+	link := faultproxy.StartRaw(t, n.server.Address())
+	of := remote.Subscription{Topic: n.topic.Name()}
+	if isQueue {
+		of = remote.Subscription{Queue: queue.New[string](n.topic.Name()).Keys()}
+	}
+	ran := &spans{from: map[string]time.Time{}, to: map[string]time.Time{}}
+	watching, enough := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { ran.watch(watching) })
+	began := make(chan string, 16)
+	first, second := of, of
+	first.Name, second.Name = "first", "second"
+	subscribe(t, dialAt(t, link.Addr), first, ran.handler("first", began))
+	if isQueue {
+		_, err := queue.New[string](n.topic.Name()).Publish(t.Context(), n.Client().Queues(), "x")
+		require.NoError(t, err)
+	} else {
+		_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
+		require.NoError(t, err)
+	}
+	require.Equal(t, "first", receive(t, began))
+	<-time.After(2 * time.Second) // so that its lease is extended
+	link.Silence()
+	endSecond := subscribe(t, dial(t, n), second, ran.handler("second", began))
+	require.Equal(t, "second", receive(t, began))
+	require.NoError(t, endSecond())
+	eventually(t, func() bool {
+		ran.mu.Lock()
+		defer ran.mu.Unlock()
+		return !ran.to["first"].IsZero()
+	})
+	enough()
+	watch.Wait()
+	link.Speak()
+	ran.mu.Lock()
+	defer ran.mu.Unlock()
+	return ran.to["first"].Sub(ran.from["second"]), ran.late
 }
 
 // Leases that expired on a silent link reach no handler when the link works again.

@@ -102,7 +102,7 @@ func (w *workflow) added(j *join, parts []wakebelltype.Part, err error) {
 	}
 	for _, p := range further {
 		j.parts = append(j.parts, p.ID)
-		j.added[p.ID] = time.Now()
+		j.added[p.ID] = w.sim.now()
 	}
 }
 
@@ -162,7 +162,7 @@ func (w *workflow) write(c *call, plan joins.Plan, group int) {
 		if j := w.joins[id]; j != nil && j.Name == list[i].Name {
 			j.timer = w.timers[id]
 		}
-		s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(out[k].Due), 0), Sent: time.Now()})
+		s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, In: max(out[k].Due.Sub(s.now()), 0), Sent: s.now()})
 	}
 }
 

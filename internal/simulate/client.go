@@ -123,8 +123,12 @@ var policies = []wakebelltype.Policy{wakebelltype.PolicyReplace, wakebelltype.Po
 
 func (c *client) entry(o Op, e timers.Entry) timers.Entry {
 	e.ID, e.Key, e.Payload = name(o.ID), keyOf(o.ID), c.sim.judge.payload()
-	if e.Policy != wakebelltype.PolicyDebounce {
-		e.At = time.Now().Add(c.sim.delay(o.A))
+	switch in := c.sim.delay(o.A); {
+	case e.Policy == wakebelltype.PolicyDebounce:
+	case c.sim.plan.Steps && o.B%2 == 0 && in > 0: // by the clock of Redis, not by that of the client
+		e.In = in
+	default:
+		e.At = time.Now().Add(in)
 	}
 	return e
 }
@@ -147,14 +151,14 @@ func (c *client) write(all []timers.Entry) {
 		var first time.Time // of many timers
 		for i := range all {
 			s.result.Scheduled++
-			s.note("%s %s: %v, due in %v", all[i].ID, all[i].Payload, out[i].Outcome, time.Until(out[i].Due))
+			s.note("%s %s: %v, due in %v", all[i].ID, all[i].Payload, out[i].Outcome, out[i].Due.Sub(s.now()))
 			s.judge.scheduled(&all[i], out[i])
 			if out[i].Outcome != wakebelltype.OutcomeCreated || len(all) < 200 {
-				c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: all[i].ID, Sent: time.Now()})
+				c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: all[i].ID, Sent: c.sim.now()})
 			}
 			if due := out[i].Due; len(all) < 200 || first.IsZero() || due.Before(first) {
 				first = due
-				c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(due), 0), Sent: time.Now()})
+				c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(due.Sub(s.now()), 0), Sent: c.sim.now()})
 			}
 		}
 		return nil
@@ -181,7 +185,7 @@ func (c *client) cancel(o Op) {
 		done.note()
 		s.note("%s: %v", name(o.ID), found[0])
 		s.judge.cancelled(name(o.ID), found[0])
-		c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: name(o.ID), Sent: time.Now()})
+		c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: name(o.ID), Sent: c.sim.now()})
 		return nil
 	})
 }
@@ -193,7 +197,7 @@ func (c *client) cancelAll() {
 	}
 	c.sim.note("cancelled %d", n)
 	c.sim.judge.cancelledAll(int(n))
-	c.hint(exchange.Hint{Kind: exchange.HintCheck, Sent: time.Now()})
+	c.hint(exchange.Hint{Kind: exchange.HintCheck, Sent: c.sim.now()})
 }
 
 func (c *client) reschedule(o Op) {
@@ -207,8 +211,8 @@ func (c *client) reschedule(o Op) {
 		s.broken("errors", "reschedule: %v", err)
 	}
 	s.judge.rescheduled(name(o.ID), out.Due)
-	c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: name(o.ID), Sent: time.Now()})
-	c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(out.Due), 0), Sent: time.Now()})
+	c.hint(exchange.Hint{Kind: exchange.HintCheck, ID: name(o.ID), Sent: c.sim.now()})
+	c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(out.Due.Sub(s.now()), 0), Sent: c.sim.now()})
 }
 
 func (c *client) runNow(o Op) {
@@ -222,7 +226,7 @@ func (c *client) runNow(o Op) {
 		s.broken("errors", "run now: %v", err)
 	}
 	s.judge.runNow(name(o.ID))
-	c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: time.Now()})
+	c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: c.sim.now()})
 }
 
 // hundreds returns the ids and keys of hundreds of timers; none: there are too many already. Those
@@ -288,7 +292,7 @@ func (c *client) putHundreds(o Op) {
 			s.judge.replaced(all[at].ID, all[at].Key, string(all[at].Payload), all[at].Due)
 			s.result.Scheduled++
 		}
-		c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: time.Now()})
+		c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: c.sim.now()})
 	}
 }
 

@@ -17,6 +17,7 @@ type version struct {
 	id, key, payload string
 	due              time.Time
 	instant, made    time.Time // for which, and when, it was scheduled
+	ripe             time.Time // its due, if that had come before the clock of Redis stepped
 	handled          bool      // by a handler that has succeeded
 	claimed          bool      // at least once
 	first            time.Time // of a debounced timer: when it was first scheduled
@@ -25,18 +26,20 @@ type version struct {
 
 	failures failures
 
-	token exchange.Token // of its lease
-	until time.Time      // when the lease expires
+	token  exchange.Token // of its lease
+	lapsed exchange.Token // of a lease that had expired before the clock stepped
+	until  time.Time      // when the lease expires
 }
 
-func (v *version) leased() bool { return v.token != "" && v.until.After(inMicros(time.Now())) }
+// leased reports whether the version has a lease at an instant by the clock of Redis.
+func (v *version) leased(now time.Time) bool { return v.token != "" && v.until.After(inMicros(now)) }
 
 // inMicros is an instant by the clock of Redis, by which leases begin and expire.
 func inMicros(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
 // expiry is when a lease expires that begins now. Redis has its expiry in µs.
-func expiry(ttl time.Duration) time.Time {
-	return inMicros(time.Now()).Add(ttl.Round(time.Microsecond))
+func (s *sim) expiry(ttl time.Duration) time.Time {
+	return inMicros(s.now()).Add(ttl.Round(time.Microsecond))
 }
 
 // judge knows what the topic has to have and to do, and checks it with every step.
@@ -48,7 +51,7 @@ type judge struct {
 	running  map[*version]bool              // that have leases, and some that had one
 	dead     map[string][]*version          // the newest dead letter of each id
 	leases   map[string]*version            // by id and token
-	voided   map[string]bool                // leases that Redis has lost
+	voided   map[string]bool                // leases that Redis has lost, or before whose end its clock has stepped
 	answered map[string]uint64              // the last sequence of each stream
 	marks    map[string]mark                // of ids that were scheduled with Once
 	starts   *starts
@@ -86,7 +89,7 @@ func (j *judge) put(v *version) {
 	if len(j.current) == 0 {
 		j.peak = 0
 	}
-	v.instant, v.made = v.due, time.Now()
+	v.instant, v.made = v.due, j.sim.now()
 	j.remove(v.id)
 	j.current[v.id] = v
 	j.byKey(v)
@@ -146,7 +149,7 @@ func (j *judge) forgotten() {
 func (j *judge) cancelled(id string, found wakebelltype.Presence) {
 	v, want := j.current[id], wakebelltype.PresenceAbsent
 	switch {
-	case v != nil && v.leased():
+	case v != nil && v.leased(j.sim.now()):
 		want = wakebelltype.PresenceRunning
 	case v != nil:
 		want = wakebelltype.PresencePending
@@ -184,8 +187,8 @@ func (j *judge) runNow(id string) {
 	if v == nil {
 		j.sim.broken("answers", "%s is run now, and there is no timer", id)
 	}
-	if !v.leased() && v.due.After(time.Now()) {
-		v.due, v.instant, v.made = time.Now(), time.Now(), time.Now()
+	if !v.leased(j.sim.now()) && v.due.After(j.sim.now()) {
+		v.due, v.instant, v.made = j.sim.now(), j.sim.now(), j.sim.now()
 		j.unsure(id)
 	}
 }
@@ -233,7 +236,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 		j.sim.broken("fence", "a verdict of %s counts, and its lease is void", s.ID)
 	case v == nil:
 		return
-	case refused && v.leased():
+	case refused && v.counts(j.sim.now()):
 		j.sim.broken("acks count", "a verdict of %s is refused, and its lease is valid", s.ID)
 	case refused:
 		return
@@ -247,7 +250,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 		j.remove(s.ID)
 	case exchange.Nack:
 		v.failures.nack(s.Token)
-		v.due, v.first = time.Now().Add(s.Delay), time.Time{} // it was delivered: a debounce begins anew
+		v.due, v.first = j.sim.now().Add(s.Delay), time.Time{} // it was delivered: a debounce begins anew
 	case exchange.DeadLetter, exchange.Fail:
 		j.died(s.ID)
 	case exchange.Release:
@@ -265,24 +268,24 @@ func (j *judge) extended(h exchange.Held, refused bool, token exchange.Token, tt
 	switch {
 	case v == nil && !refused:
 		j.sim.broken("fence", "the lease of %s is extended, and it is void", h.ID)
-	case v != nil && refused && v.leased():
+	case v != nil && refused && v.counts(j.sim.now()):
 		j.sim.broken("acks count", "the lease of %s is not extended, and it is valid", h.ID)
 	case v != nil && !refused:
-		v.token, v.until = token, expiry(ttl)
+		v.token, v.until = token, j.sim.expiry(ttl)
 		j.leased(v)
 	}
 }
 
 func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
-	v, now := j.current[l.ID], time.Now()
+	v, now := j.current[l.ID], j.sim.now()
 	switch {
 	case v == nil:
 		j.sim.broken("fence", "%s is delivered, and there is no timer", l.ID)
 	case string(l.Payload) != v.payload:
 		j.sim.broken("payloads", "%s is delivered with %s, expected %s", l.ID, l.Payload, v.payload)
-	case v.due.After(now.Add(r.Ahead + grain)):
+	case v.early(now.Add(r.Ahead)):
 		j.sim.broken("never early", "%s is claimed %v early", l.ID, v.due.Sub(now))
-	case v.leased():
+	case v.leased(j.sim.now()):
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
 	j.counts(v, l)
@@ -292,7 +295,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	j.soon(v)
 	j.starts.claimed(v)
 	v.claimed = true
-	v.token, v.until = l.Token, expiry(r.LeaseTTL)
+	v.token, v.until = l.Token, j.sim.expiry(r.LeaseTTL)
 	j.leased(v)
 }
 
@@ -304,12 +307,12 @@ const manyLeases = 20_000
 func (j *judge) leased(v *version) {
 	j.leases[v.id+" "+string(v.token)] = v
 	j.running[v] = true
-	if len(j.leases) < manyLeases || time.Since(j.forgot) < time.Hour {
+	if len(j.leases) < manyLeases || j.sim.now().Sub(j.forgot) < time.Hour {
 		return
 	}
-	j.forgot = time.Now()
+	j.forgot = j.sim.now()
 	for name, v := range j.leases {
-		if time.Since(v.until) > time.Hour {
+		if j.sim.now().Sub(v.until) > time.Hour {
 			delete(j.leases, name)
 		}
 	}
@@ -322,10 +325,10 @@ func (j *judge) begins(p *poller, l *leasing.Lease, r *run) {
 	if v == nil {
 		j.sim.broken("fence", "%s begins without a lease", l.ID)
 	}
-	if v.due.After(time.Now().Add(grain)) && v == j.current[l.ID] && v.token == l.Token {
-		j.sim.broken("never early", "%s begins %v early", l.ID, time.Until(v.due))
+	if v.early(j.sim.now()) && v == j.current[l.ID] && v.token == l.Token && !j.voided[l.ID+" "+string(l.Token)] {
+		j.sim.broken("never early", "%s begins %v early", l.ID, v.due.Sub(j.sim.now()))
 	}
-	if j.stalled || r.cause != nil {
+	if j.stalled || r.cause != nil || j.voided[l.ID+" "+string(l.Token)] {
 		return
 	}
 	for _, n := range j.sim.nodes {

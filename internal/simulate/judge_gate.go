@@ -54,12 +54,12 @@ func (t *turns) exchanged(g *guest, r *gate.Request, reply *gate.Reply) {
 	held := reply.Held
 	switch {
 	case held == 0:
-		if t.holder == g && time.Now().Before(t.until) {
+		if t.holder == g && t.sim.now().Before(t.until) {
 			t.sim.broken("turns", "%s has lost its turn %d, and its lease has not expired", g.name, t.ticket)
 		}
 	case held == t.ticket:
-		t.until = time.Now().Add(reply.Remaining)
-	case t.holder != nil && time.Now().Before(t.until):
+		t.until = t.sim.now().Add(reply.Remaining)
+	case t.holder != nil && t.sim.now().Before(t.until):
 		t.sim.broken("turns", "%s gets the turn %d, and %s has %d", g.name, held, t.holder.name, t.ticket)
 	case held <= t.last:
 		t.sim.broken("turns", "%s gets the turn with token %d after %d", g.name, held, t.last)
@@ -67,7 +67,7 @@ func (t *turns) exchanged(g *guest, r *gate.Request, reply *gate.Reply) {
 		t.sim.broken("turns", "%s gets the turn %d, which %s has had", g.name, held, t.had[held])
 	default:
 		t.had[held] = g.name
-		t.holder, t.ticket, t.last, t.until = g, held, held, time.Now().Add(reply.Remaining)
+		t.holder, t.ticket, t.last, t.until = g, held, held, t.sim.now().Add(reply.Remaining)
 		t.sim.note("%s gets the turn %d", g.name, held-gate.Ticket(t.sim.begin.UnixMicro()))
 	}
 }
@@ -91,7 +91,7 @@ func (t *turns) tickets(g *guest, r *gate.Request, reply *gate.Reply) {
 // valid, and never after a higher one.
 func (t *turns) begins(g *guest) {
 	t.sim.result.Turns++
-	valid := t.holder == g && t.ticket == g.turn && time.Now().Before(t.until)
+	valid := t.holder == g && t.ticket == g.turn && t.sim.now().Before(t.until)
 	err := g.store.Guard(t.sim.ctx, gateName, "resource", uint64(g.turn), false)
 	switch {
 	case t.lost(g):
@@ -137,11 +137,11 @@ func (t *turns) extended(g *guest, lost bool) {
 		}
 		return
 	}
-	if lost && time.Now().Before(t.until) {
+	if lost && t.sim.now().Before(t.until) {
 		t.sim.broken("turns", "a heartbeat of %s finds the turn lost, and its lease has not expired", g.name)
 	}
 	if !lost {
-		t.until = time.Now().Add(terms.Lease)
+		t.until = t.sim.now().Add(terms.Lease)
 	}
 }
 

@@ -47,7 +47,7 @@ func (w *workflow) adopted(j *join, current bool, parts []wakebelltype.Part) {
 	}
 	w.look(j, func(e *joins.End) bool {
 		truth := w.ended[e.ID]
-		left := w.gives[e.ID] != "" && time.Since(truth.at) < resultLife
+		left := w.gives[e.ID] != "" && w.sim.now().Sub(truth.at) < resultLife
 		return e.End == wakebelltype.EndMissing && w.timers[e.ID] == nil && truth.how != wakebelltype.EndDead && !left
 	})
 }
@@ -86,8 +86,8 @@ func (w *workflow) look(j *join, also func(*joins.End) bool) {
 			j.ends[e.ID] = e.End
 		}
 	}
-	if v := j.timer; j.complete() && !j.ran && !w.over(j) && !v.leased() && v.due.After(time.Now()) {
-		v.due = time.Now()
+	if v := j.timer; j.complete() && !j.ran && !w.over(j) && !v.leased(w.sim.now()) && v.due.After(w.sim.now()) {
+		v.due = w.sim.now()
 		s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, Sent: v.due})
 	}
 }
@@ -126,14 +126,14 @@ func (w *workflow) certainly(j *join, call func()) {
 	switch {
 	case err != nil:
 		s.broken("errors", "get %s: %v", j.ID, err)
-	case !t.Running && t.Due.After(time.Now().Add(grain)):
-		s.broken("joins", "all parts of %s have ended, and it is due in %v", j.ID, time.Until(t.Due))
+	case !t.Running && t.Due.After(w.sim.now().Add(grain)):
+		s.broken("joins", "all parts of %s have ended, and it is due in %v", j.ID, t.Due.Sub(s.now()))
 	}
 }
 
 // closes notes that a join is closed.
 func (w *workflow) closes(j *join) {
-	w.certainly(j, func() { j.open, j.closed = false, time.Now(); w.look(j, nil) })
+	w.certainly(j, func() { j.open, j.closed = false, w.sim.now(); w.look(j, nil) })
 }
 
 // close closes a join.
@@ -190,7 +190,7 @@ func (w *workflow) cancelJoin(o Op) {
 func (w *workflow) cancelled(id string) {
 	if w.timers[id] != nil {
 		delete(w.timers, id)
-		w.ended[id] = ended{wakebelltype.EndCancelled, time.Now()}
+		w.ended[id] = ended{wakebelltype.EndCancelled, w.sim.now()}
 	}
 }
 
@@ -257,7 +257,7 @@ func (w *workflow) exchanged(r *exchange.Request, reply *exchange.Reply) {
 		if v == nil || w.timers[id] != nil {
 			continue
 		}
-		w.ended[id] = ended{ends[id], time.Now()}
+		w.ended[id] = ended{ends[id], w.sim.now()}
 		if ends[id] == wakebelltype.EndDone && w.topics[id] == tasks {
 			w.resultOf(id)
 		}
@@ -308,11 +308,11 @@ func (w *workflow) inTime(id string) {
 			last = end.at
 		}
 	}
-	most := audited
+	most := audited + s.setBack()
 	if s.plan.Shape == Days {
 		most += 2*seldom*idle + s.plan.Settings.MaxPollingInterval
 	}
-	if late := time.Since(last); late > most {
+	if late := w.sim.now().Sub(last); late > most {
 		s.broken("joins", "all parts of %s have ended %v ago", id, late)
 	}
 }

@@ -42,7 +42,7 @@ func (s *starts) claimed(v *version) {
 		if b.level--; b.level < -1e-3 && s.fixed() {
 			s.sim.broken("rate", "%s is claimed, and the bucket %q lacks %.3f tokens", v.id, name, -b.level)
 		}
-		v.charges[name] = time.Now().Add(time.Duration((float64(b.burst) - b.level) * float64(b.step)))
+		v.charges[name] = s.sim.now().Add(time.Duration((float64(b.burst) - b.level) * float64(b.step)))
 	}
 }
 
@@ -50,7 +50,7 @@ func (s *starts) claimed(v *version) {
 func (s *starts) released(v *version) {
 	for name, back := range v.charges {
 		b := s.bucket(name)
-		b.level += min(max(float64(time.Until(back))/float64(b.step), 0), 1)
+		b.level += min(max(float64(back.Sub(s.sim.now()))/float64(b.step), 0), 1)
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *starts) names(v *version) (names []string) {
 
 // bucket returns a bucket as it is now.
 func (s *starts) bucket(name string) *bucket {
-	flow, now := s.flow, inMicros(time.Now()) // by the clock of Redis
+	flow, now := s.flow, inMicros(s.sim.now()) // by the clock of Redis
 	limit, per, burst := flow.RateLimit, flow.RatePer, flow.RateBurst
 	if name != "" {
 		limit, per, burst = flow.KeyRateLimit, flow.KeyRatePer, flow.KeyRateBurst
@@ -78,7 +78,7 @@ func (s *starts) bucket(name string) *bucket {
 		b = &bucket{float64(burst), now, burst, per / time.Duration(limit)}
 		s.of[name] = b
 	}
-	b.level = min(b.level+now.Sub(b.at).Seconds()*float64(limit)/per.Seconds(), float64(burst))
+	b.level = min(b.level+max(now.Sub(b.at), 0).Seconds()*float64(limit)/per.Seconds(), float64(burst))
 	b.at = now
 	return b
 }
@@ -92,7 +92,7 @@ func (j *judge) limits(v *version) {
 	}
 	running, ofKey := 1, 1
 	for other := range j.running {
-		if !other.leased() {
+		if !other.leased(j.sim.now()) {
 			delete(j.running, other)
 			continue
 		}
@@ -119,7 +119,7 @@ func (j *judge) inOrder(v *version) {
 		return
 	}
 	for _, other := range j.ofKey[v.key] {
-		if other != v && !other.leased() && other.instant.Before(v.instant.Add(-grain)) {
+		if other != v && !other.leased(j.sim.now()) && other.instant.Before(v.instant.Add(-grain)) {
 			j.sim.broken("order", "%s of %s, for %v, overtakes %s, for %v", v.id, v.key, v.instant.Sub(j.sim.begin), other.id, other.instant.Sub(j.sim.begin))
 		}
 	}
@@ -163,11 +163,11 @@ func (j *judge) share(v *version) {
 // passed it otherwise.
 func (j *judge) waits(key string) (does bool) {
 	for _, v := range j.ofKey[key] {
-		if v.leased() {
+		if v.leased(j.sim.now()) {
 			does = false
 			break
 		}
-		does = does || v.due.Before(time.Now().Add(-sorted))
+		does = does || v.due.Before(j.sim.now().Add(-sorted))
 	}
 	if !does {
 		delete(j.passed, key)

@@ -3,7 +3,6 @@ package simulate
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -78,7 +77,7 @@ func (m *minder) learnTimer(r *reminded, to setting, text string) {
 			s.result.Scheduled++
 			r.once = text
 			m.timers[r.id] = &version{id: r.id, payload: string(t.Payload), due: t.Due}
-			s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(t.Due), 0), Sent: time.Now()})
+			s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, In: max(t.Due.Sub(s.now()), 0), Sent: s.now()})
 		} else if was == nil || found != r.once {
 			s.broken("reminders", "%s has the message %s, expected %s", r.id, found, r.once)
 		}
@@ -112,7 +111,7 @@ func (m *minder) learnSchedule(r *reminded, to setting, text string) {
 	switch now := m.textOf(body); {
 	case to.rule != nil && now == text:
 		if r.every = text; was == nil || was.rule != to.rule {
-			s.schedules[r.schedule] = &schedule{rule: to.rule, from: inMicros(time.Now()), fired: map[int64]bool{}}
+			s.schedules[r.schedule] = &schedule{rule: to.rule, from: inMicros(s.now()), fired: map[int64]bool{}}
 		}
 		for _, b := range s.beats {
 			b.hint()
@@ -164,7 +163,7 @@ func (m *minder) run(id string) {
 	}
 	due := s.judge.runFired(id)
 	m.timers[id] = &version{id: id, payload: string(t.Payload), due: due}
-	s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, Sent: time.Now()})
+	s.clients[0].hint(exchange.Hint{Kind: exchange.HintDue, Sent: s.now()})
 }
 
 // succeeded implements account: whether a delivery succeeds is said by its recipient.
@@ -202,6 +201,6 @@ func (m *minder) atRest() {
 		return
 	}
 	for id, v := range m.timers {
-		m.sim.broken("delivered", "the reminder %s waits for ever, due %v ago", id, time.Since(v.due))
+		m.sim.broken("delivered", "the reminder %s waits for ever, due %v ago", id, m.sim.now().Sub(v.due))
 	}
 }

@@ -14,7 +14,7 @@ import (
 // an end or an owner.
 func (j *judge) atRest() {
 	for id, v := range j.current {
-		j.sim.broken("delivered", "%s waits for ever, due %v ago", id, time.Since(v.due))
+		j.sim.broken("delivered", "%s waits for ever, due %v ago", id, j.sim.now().Sub(v.due))
 	}
 	if n := j.sim.messages.left(); n > 0 {
 		j.sim.broken("delivered", "%d messages wait for ever", n)
@@ -23,7 +23,7 @@ func (j *judge) atRest() {
 		j.sim.broken("delivered", "%d tickets wait for their turns for ever", n)
 	}
 	for id, v := range j.sim.journey.all() {
-		j.sim.broken("delivered", "%s waits for ever in a topic that moves, due %v ago", id, time.Since(v.due))
+		j.sim.broken("delivered", "%s waits for ever in a topic that moves, due %v ago", id, j.sim.now().Sub(v.due))
 	}
 	j.sim.workflow.atRest()
 	j.sim.minder.atRest()
@@ -86,7 +86,7 @@ func (j *judge) redriven(id string, overwrote bool) {
 	}
 	first := letters[0]
 	j.dead[id] = letters[1:]
-	j.put(&version{id: id, key: first.key, payload: first.payload, due: time.Now()})
+	j.put(&version{id: id, key: first.key, payload: first.payload, due: j.sim.now()})
 }
 
 // skipped notes that a dead letter stays.
@@ -119,7 +119,7 @@ func (j *judge) soon(v *version) {
 			ready = at
 		}
 	}
-	late := time.Since(ready)
+	late := j.sim.now().Sub(ready)
 	j.sim.result.Latest = max(j.sim.result.Latest, late)
 	most := soonest
 	switch j.sim.plan.Shape {
@@ -147,9 +147,9 @@ func (j *judge) dueAt(v *version, at time.Time) bool {
 
 // retuned notes that other limits hold.
 func (j *judge) retuned(flow exchange.Flow) {
-	j.fixed, j.tuned, j.flow, j.eased = false, true, flow, time.Now()
+	j.fixed, j.tuned, j.flow, j.eased = false, true, flow, j.sim.now()
 }
 
 // resharded notes that timers move, and ease that something ends which holds them up.
 func (j *judge) resharded() { j.fixed, j.plain = false, false }
-func (j *judge) ease()      { j.eased = time.Now() }
+func (j *judge) ease()      { j.eased = j.sim.now() }

@@ -32,15 +32,18 @@ func (j *judge) scheduled(e *timers.Entry, done wakebelltype.Scheduled) {
 
 // written notes a schedule that was written.
 func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *version) {
-	now := time.Now()
-	if want := outcomeOf(e, old); done.Outcome != want {
+	now := j.sim.now()
+	if want := outcomeOf(e, old, now); done.Outcome != want {
 		j.sim.broken("answers", "schedule of %s: %v, expected %v", e.ID, done.Outcome, want)
 	}
 	if m := j.marks[e.ID]; old == nil && e.Once > 0 && m.until.After(now) {
 		j.sim.broken("once", "%s is scheduled once more, and its mark holds for %v", e.ID, m.until.Sub(now))
 	}
-	if e.Policy == wakebelltype.PolicyEarliest && old != nil && !old.leased() && done.Due.After(old.due.Add(grain)) {
+	if e.Policy == wakebelltype.PolicyEarliest && old != nil && !old.leased(now) && done.Due.After(old.due.Add(grain)) {
 		j.sim.broken("earliest", "%s is made later, by %v", e.ID, done.Due.Sub(old.due))
+	}
+	if want := now.Add(e.In); e.In > 0 && done.Due.After(want.Add(grain)) || e.In > 0 && e.MaxDelay == 0 && done.Due.Before(want.Add(-grain)) {
+		j.sim.broken("answers", "%s is due in %v, expected %v", e.ID, done.Due.Sub(now), e.In)
 	}
 	v := &version{id: e.ID, key: e.Key, payload: string(e.Payload), due: done.Due}
 	if old != nil && e.Key == "" {
@@ -71,11 +74,11 @@ func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *versi
 func (j *judge) unsure(id string) { j.marks[id] = mark{made: j.marks[id].made} }
 
 // outcomeOf returns the outcome of a schedule that is written over a timer, nil if none.
-func outcomeOf(e *timers.Entry, old *version) wakebelltype.Outcome {
+func outcomeOf(e *timers.Entry, old *version, now time.Time) wakebelltype.Outcome {
 	switch {
 	case old == nil:
 		return wakebelltype.OutcomeCreated
-	case old.leased():
+	case old.leased(now):
 		return wakebelltype.OutcomeSuperseded
 	case e.Policy == wakebelltype.PolicyDebounce:
 		return wakebelltype.OutcomeMoved

@@ -70,7 +70,7 @@ func (j *judge) checkpointed(id string, token exchange.Token, payload string, he
 	switch {
 	case held && v == nil:
 		j.sim.broken("fence", "a checkpoint of %s counts, and its lease is void", id)
-	case !held && v != nil && v.leased():
+	case !held && v != nil && v.counts(j.sim.now()):
 		j.sim.broken("checkpoints", "a checkpoint of %s is refused, and its lease is valid", id)
 	case held:
 		v.payload = payload

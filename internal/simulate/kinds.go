@@ -31,6 +31,7 @@ const (
 	reminding // in plans with reminders, see with
 	outages   // in plans with outages, see withOutages
 	losses    // in plans with losses, see withLosses
+	clocks    // in plans whose clock steps, see withSteps
 )
 
 // kinds are all operations: those of users and operators, and what happens to processes.
@@ -94,6 +95,7 @@ func init() { // in a function, because operations name their kinds
 		{"restart Redis", 1, outages, func(s *sim, o Op) { s.restartRedis(o) }, nil, true},
 		{"refuse commands", 1, outages, func(s *sim, o Op) { s.refuseCommands(o) }, nil, true},
 		{"lose writes", 1, losses, func(s *sim, o Op) { s.loseWrites(o) }, nil, true},
+		{"step the clock of Redis", 1, clocks, func(s *sim, o Op) { s.stepClock(o) }, nil, true},
 		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil, true},
 		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil, true},
 	}

@@ -99,6 +99,7 @@ func (s *sim) travelling() *journey {
 		}
 	}
 	s.journey, s.reshaped = j, time.Now()
+	s.tick()
 	return j
 }
 
@@ -146,7 +147,7 @@ func (j *journey) schedule(o Op) {
 				j.timers[v.id] = v
 			}
 			if n < movePage || i == 0 {
-				c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(out[i].Due), 0), Sent: time.Now()})
+				c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(out[i].Due.Sub(j.sim.now()), 0), Sent: j.sim.now()})
 			}
 		}
 		return nil
@@ -262,7 +263,7 @@ func (d *side) exchanged(r *exchange.Request, reply *exchange.Reply) {
 	}
 	for i, held := range r.Extend {
 		if v := d.of(held, refused[len(r.Settle)+i]); v != nil {
-			v.token, v.until = reply.Extended, expiry(r.LeaseTTL)
+			v.token, v.until = reply.Extended, d.sim.expiry(r.LeaseTTL)
 			d.leases[held.ID+" "+string(v.token)] = v
 		}
 	}
@@ -285,7 +286,7 @@ func (d *side) of(h exchange.Held, refused bool) *version {
 	switch {
 	case v == nil && !refused:
 		d.sim.broken("fence", "a verdict of %s counts, and its lease is void", h.ID)
-	case v != nil && refused && v.leased():
+	case v != nil && refused && v.counts(d.sim.now()):
 		d.sim.broken("acks count", "a verdict of %s is refused, and its lease is valid", h.ID)
 	case refused:
 		return nil
@@ -304,14 +305,14 @@ func (d *side) settled(v *version, s exchange.Settlement) {
 	case exchange.DeadLetter, exchange.Fail:
 		d.remove(v.id)
 	case exchange.Nack:
-		v.due = time.Now().Add(s.Delay)
+		v.due = d.sim.now().Add(s.Delay)
 	case exchange.Release:
 		d.starts.released(v)
 	}
 }
 
 func (d *side) claimed(r *exchange.Request, l *exchange.Lease) {
-	v, now := d.at(l.ID), time.Now()
+	v, now := d.at(l.ID), d.sim.now()
 	if v == nil && d.again[l.ID] != nil { // it has moved once more
 		v = d.again[l.ID]
 		d.timers[l.ID] = v
@@ -322,18 +323,18 @@ func (d *side) claimed(r *exchange.Request, l *exchange.Lease) {
 		d.sim.broken("fence", "%s is delivered in Redis %d, and there is no timer", l.ID, d.number)
 	case string(l.Payload) != v.payload:
 		d.sim.broken("payloads", "%s is delivered with %s, expected %s", l.ID, l.Payload, v.payload)
-	case v.due.After(now.Add(r.Ahead + grain)):
+	case v.early(now.Add(r.Ahead)):
 		d.sim.broken("never early", "%s is claimed %v early", l.ID, v.due.Sub(now))
-	case v.leased():
+	case v.leased(d.sim.now()):
 		d.sim.broken("exclusion", "%s is claimed in Redis %d, and its lease has not expired", l.ID, d.number)
 	}
 	for _, other := range d.timers {
-		if d.flow.PerKey == 1 && other != v && other.key == v.key && v.key != "" && other.leased() && d.leases[other.id+" "+string(other.token)] == other {
+		if d.flow.PerKey == 1 && other != v && other.key == v.key && v.key != "" && other.leased(now) && d.leases[other.id+" "+string(other.token)] == other {
 			d.sim.broken("key", "%s is claimed, and %s of its key runs", v.id, other.id)
 		}
 	}
 	d.starts.claimed(v)
-	v.token, v.until = l.Token, expiry(r.LeaseTTL)
+	v.token, v.until = l.Token, d.sim.expiry(r.LeaseTTL)
 	d.leases[l.ID+" "+string(l.Token)] = v
 }
 

@@ -25,7 +25,7 @@ func (c *client) redrive(o Op) {
 	if err != nil {
 		s.broken("errors", "redrive: %v", err)
 	}
-	c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: time.Now()})
+	c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: c.sim.now()})
 }
 
 func (c *client) deleteDead() {
@@ -55,7 +55,7 @@ func (c *client) put(o Op) {
 	}
 	if mode == timers.PutReplace || mode == timers.PutKeep && !existed[0] {
 		s.judge.replaced(t.ID, t.Key, string(t.Payload), at)
-		c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(time.Until(at), 0), Sent: time.Now()})
+		c.hint(exchange.Hint{Kind: exchange.HintDue, In: max(at.Sub(s.now()), 0), Sent: c.sim.now()})
 	}
 }
 
@@ -102,14 +102,14 @@ func (c *client) pause(o Op) {
 		if _, err := c.store.PauseUntil(s.ctx, topic, wakebelltype.Pause{By: "simulation", For: lasts}); err != nil {
 			s.broken("errors", "pause for %v: %v", lasts, err)
 		}
-		c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
+		c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: c.sim.now()})
 		s.after(lasts, s.judge.ease)
 		return
 	}
 	if _, err := c.store.Pause(s.ctx, topic, "simulation", ""); err != nil {
 		s.broken("errors", "pause: %v", err)
 	}
-	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
+	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: c.sim.now()})
 	s.after(time.Duration(o.B)*100*time.Millisecond, c.resume)
 }
 
@@ -118,7 +118,7 @@ func (c *client) resume() {
 		c.sim.broken("errors", "resume: %v", err)
 	}
 	c.sim.judge.ease()
-	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
+	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: c.sim.now()})
 }
 
 func (c *client) retune(o Op) {
@@ -129,7 +129,7 @@ func (c *client) retune(o Op) {
 	}
 	s.retuned = set
 	s.judge.retuned(s.limits())
-	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
+	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: c.sim.now()})
 }
 
 // reshard changes the number of shards, in steps of a process that may die between any two of
@@ -230,9 +230,9 @@ func (c *client) readTimer(o Op) {
 		s.broken("errors", "get: %v", err)
 	case v == nil:
 		s.broken("answers", "%s is found, and there is no such timer", id)
-	case string(found.Payload) != v.payload || found.Running != v.leased() || found.Key != v.key:
+	case string(found.Payload) != v.payload || found.Running != v.leased(s.now()) || found.Key != v.key:
 		s.broken("answers", "%s has payload %s, key %q, running %t; expected %+v", id, found.Payload, found.Key, found.Running, v)
-	case !v.leased() && !found.Parked && v.token == "" && !s.judge.dueAt(v, found.Due):
+	case !v.leased(s.now()) && !found.Parked && v.token == "" && !s.judge.dueAt(v, found.Due):
 		s.broken("answers", "%s is due %v, expected %v", id, found.Due.Sub(s.begin), v.due.Sub(s.begin))
 	}
 }
@@ -298,7 +298,7 @@ func (c *client) readCounts() {
 	}
 	leased := 0
 	for _, v := range s.judge.current {
-		if v.leased() {
+		if v.leased(s.now()) {
 			leased++
 		}
 	}

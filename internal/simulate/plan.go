@@ -25,6 +25,7 @@ type Plan struct {
 	Timeout  time.Duration // after which a lost answer is noticed
 	Keeping  keeping
 	Loses    bool // Redis loses writes
+	Steps    bool // the clock of Redis steps
 	Ops      []Op // during the first two thirds of them there are faults
 }
 
@@ -116,6 +117,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	}
 	p.withOutages()
 	p.withLosses()
+	p.withSteps()
 	return p
 }
 

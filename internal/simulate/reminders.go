@@ -110,7 +110,7 @@ func (m *minder) remind(o Op) {
 	r, in := m.pick(o), max(m.sim.delay(o.B), 0)
 	m.call("remind "+r.id, r, setting{once: true}, func(text string) error {
 		due, err := m.calls.Set(m.sim.ctx, cart, r.name, reminder.In(in), wrapperspb.String(text))
-		if err == nil && due.Sub(time.Now().Add(in)).Abs() > grain {
+		if err == nil && due.Sub(m.sim.now().Add(in)).Abs() > grain {
 			m.sim.broken("answers", "%s is due at %v, expected in %v", r.id, due, in)
 		}
 		return err

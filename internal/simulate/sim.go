@@ -87,11 +87,13 @@ type sim struct {
 
 	turns *turns // at the gate
 
-	faulty  bool      // the network misbehaves
-	outage  outage    // of Redis
-	writes  writes    // what Redis writes now
-	done    bool      // no client calls any more
-	resting time.Time // since when nothing goes wrong; zero: it does
+	faulty  bool          // the network misbehaves
+	skew    time.Duration // of the clock of Redis against that of processes
+	stepped []span        // over which that has stepped
+	outage  outage        // of Redis
+	writes  writes        // what Redis writes now
+	done    bool          // no client calls any more
+	resting time.Time     // since when nothing goes wrong; zero: it does
 	hash    hash.Hash64
 	trace   []string
 	keep    bool // the trace
@@ -143,14 +145,35 @@ const keysAge = time.Second
 // sleepUntil lets virtual time pass, and keys expire.
 func (s *sim) sleepUntil(at time.Time) {
 	sleepUntil(at)
-	if d := time.Since(s.aged); d >= keysAge {
-		s.server.FastForward(d)
-		if s.journey != nil {
-			s.journey.second.FastForward(d)
+	s.tick()
+}
+
+// tick has the clock of Redis go on, and keys expire.
+func (s *sim) tick() {
+	d := time.Since(s.aged)
+	for _, server := range s.servers() {
+		if s.plan.Steps {
+			server.SetTime(s.now())
 		}
+		if d >= keysAge {
+			server.FastForward(d)
+		}
+	}
+	if d >= keysAge {
 		s.aged = s.aged.Add(d)
 	}
 }
+
+// servers are the Redis servers. They have the same clock.
+func (s *sim) servers() []*miniredis.Miniredis {
+	if s.journey == nil {
+		return []*miniredis.Miniredis{s.server}
+	}
+	return []*miniredis.Miniredis{s.server, s.journey.second}
+}
+
+// now is the time by the clock of Redis.
+func (s *sim) now() time.Time { return time.Now().Add(s.skew) }
 
 // sleepUntil lets virtual time pass. An instant of its own for each event keeps goroutines of
 // the Redis client from running at the same time as the decisions.
@@ -262,7 +285,7 @@ func (s *sim) calm() {
 		n.restart()
 	}
 	s.until(time.Now().Add(longestStall + 5*s.plan.Settings.LeaseTTL))
-	s.resting, s.judge.stalled = time.Now(), false
+	s.resting, s.judge.stalled = s.now(), false
 }
 
 // rest waits until nothing is left to do.

@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/wakebell/wakebell/redisops/shards"
+	"github.com/wakebell/wakebell/reminder"
+)
+
+// jumps are the steps of the clock of Redis, forwards and backwards.
+var jumps = []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second, time.Minute, time.Hour}
+
+// stepClock has the clock of Redis step. Keys expire by it.
+func (s *sim) stepClock(o Op) {
+	step := jumps[o.A%len(jumps)]
+	if o.B%2 == 1 {
+		step = -step
+	}
+	s.note("the clock of Redis steps by %v", step)
+	s.steps()
+	lapsed := s.lapsed()
+	s.skew += step
+	for _, server := range s.servers() {
+		server.SetTime(s.now())
+		server.FastForward(step)
+	}
+	s.stepped = append(s.stepped, span{s.now().Add(-step), s.now()})
+	for _, h := range lapsed { // it may be valid again
+		if h.lapsed = h.token; h.leased(s.now()) && !h.running(s.ctx) {
+			h.token = ""
+		}
+	}
+}
+
+// span is what a step of the clock has passed over; it ends before it begins if the step is backwards.
+type span struct{ from, to time.Time }
+
+// passedOver reports whether the clock has stepped over an instant, forwards or backwards.
+func (s *sim) passedOver(at time.Time) bool {
+	return slices.ContainsFunc(s.stepped, func(p span) bool { return at.After(p.from) != at.After(p.to) })
+}
+
+// setBack returns by how much the clock was set back, all in all: what was to happen at an instant
+// happens so much later.
+func (s *sim) setBack() (by time.Duration) {
+	for _, p := range s.stepped {
+		by += max(p.from.Sub(p.to), 0)
+	}
+	return by
+}
+
+// steps notes that the clock is about to step: leases may end earlier than their nodes know, timers
+// that are due stay so, and what has expired does not come back.
+func (s *sim) steps() {
+	for lease := range s.judge.leases {
+		s.judge.voided[lease] = true
+	}
+	for id, m := range s.judge.marks {
+		if !m.until.After(s.now()) {
+			s.judge.unsure(id)
+		}
+	}
+	s.messages.expire()
+	for _, h := range s.held() {
+		if !h.due.After(s.now()) {
+			h.ripe = h.due
+		}
+	}
+}
+
+// lapsed returns the timers whose leases have expired.
+func (s *sim) lapsed() []holding {
+	return slices.DeleteFunc(s.held(), func(h holding) bool { return h.token == "" || h.leased(s.now()) })
+}
+
+// holding is a timer, and where it may be.
+type holding struct {
+	*version
+	topic string
+	in    []*shards.Store
+}
+
+// running reports whether Redis takes the lease of a timer for valid.
+func (h holding) running(ctx context.Context) bool {
+	return slices.ContainsFunc(h.in, func(in *shards.Store) bool {
+		t, err := in.Get(ctx, h.topic, h.id)
+		return err == nil && t.Running
+	})
+}
+
+// held returns all timers.
+func (s *sim) held() (all []holding) {
+	add := func(timers map[string]*version, topic func(id string) string, in ...*shards.Store) {
+		for _, id := range slices.Sorted(maps.Keys(timers)) {
+			all = append(all, holding{timers[id], topic(id), in})
+		}
+	}
+	is := func(topic string) func(string) string { return func(string) string { return topic } }
+	add(s.judge.current, is(topic), s.clients[0].store)
+	if j := s.journey; j != nil {
+		add(j.timers, is(travels), j.sides[0].store, j.sides[1].store)
+		add(j.again, is(travels), j.sides[0].store)
+	}
+	if w := s.workflow; w != nil {
+		add(w.timers, func(id string) string { return w.topics[id] }, w.store)
+	}
+	if m := s.minder; m != nil {
+		add(m.timers, is(reminder.DefaultTopic), m.store)
+	}
+	return all
+}
+
+// counts reports whether a verdict of the lease must count. One that had expired may be valid again,
+// while its timer has moved.
+func (v *version) counts(now time.Time) bool { return v.leased(now) && v.token != v.lapsed }
+
+// early reports whether a timer has not been due at an instant, nor was before the clock stepped.
+func (v *version) early(at time.Time) bool { return v.due.After(at.Add(grain)) && !v.ripe.Equal(v.due) }
+
+// withSteps has the clock of Redis step in an eighth of the plans, some of them with joins or reminders.
+func (p *Plan) withSteps() {
+	if p.Seed%16 != 4 && p.Seed%32 != 17 && p.Seed%32 != 10 {
+		return
+	}
+	r := rand.New(rand.NewPCG(p.Seed, 7)) //nolint:gosec // a plan is to be repeated
+	step := &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.drawn == clocks })]
+	var ops []Op
+	for _, op := range p.Ops {
+		if ops = append(ops, op); !op.Calm && r.IntN(10) == 0 {
+			ops = append(ops, Op{At: op.At, kind: step, A: r.IntN(100), B: r.IntN(100)})
+		}
+	}
+	p.Ops, p.Steps = ops, true
+}

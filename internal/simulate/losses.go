@@ -58,7 +58,7 @@ func (s *sim) lose(lag time.Duration) {
 		s.broken("errors", "what Redis has: %v", err)
 	}
 	known := s.judge.keep()
-	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepMessages(), s.keepSchedules(), s.journey.keep()}
+	others := []func(){s.workflow.keep(), s.turns.keep(), s.keepMessages(), s.keepSchedules(), s.journey.keep(), s.minder.keep()}
 	s.writes++
 	s.after(lag, func() {
 		s.note("a replica takes over, without the last %v", lag)
@@ -80,6 +80,9 @@ func (s *sim) lose(lag time.Duration) {
 func (s *sim) prepare() {
 	if s.plan.joins() {
 		s.waiting()
+	}
+	if s.plan.Seed%8 == 2 {
+		s.minding()
 	}
 	if slices.ContainsFunc(s.plan.Ops, func(o Op) bool { return o.kind.name == "move" || o.kind.name == "schedule where it moves" }) {
 		s.travelling()
@@ -267,6 +270,24 @@ func (j *journey) back(id string, v *version, was version) {
 	*v = was
 }
 
+// keep keeps what is known of reminders, beside their schedules, and returns what has the judge expect
+// that again.
+func (m *minder) keep() (restore func()) {
+	if m == nil {
+		return func() {}
+	}
+	timers, was := m.side.keep(), map[*reminded]reminded{}
+	for _, r := range m.reminders {
+		was[r] = *r
+	}
+	return func() {
+		timers()
+		for _, r := range m.reminders {
+			r.once, r.every = was[r].once, was[r].every
+		}
+	}
+}
+
 // keep keeps the tokens of buckets, and returns what restores them.
 func (s *starts) keep() (restore func()) {
 	buckets := map[string]bucket{}
@@ -281,9 +302,10 @@ func (s *starts) keep() (restore func()) {
 	}
 }
 
-// withLosses has Redis lose writes in a sixteenth of the plans, and in half of those with joins.
+// withLosses has Redis lose writes in a sixteenth of the plans, in half of those with joins, and in a
+// quarter of those with reminders.
 func (p *Plan) withLosses() {
-	if p.Seed%16 != 14 && p.Seed%16 != 9 {
+	if p.Seed%16 != 14 && p.Seed%16 != 9 && p.Seed%32 != 2 {
 		return
 	}
 	r := rand.New(rand.NewPCG(p.Seed, 5)) //nolint:gosec // a plan is to be repeated

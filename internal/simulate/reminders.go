@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func (s *sim) minding() *minder {
 		return s.minder
 	}
 	mortal, its := s.mortal()
-	actors := actor.NewActorSystem()
+	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	s.atEnd = append(s.atEnd, actors.Shutdown)
 	m := &minder{side: s.beside(its), reminders: map[string]*reminded{}}
 	m.calls, _ = m.hosted(mortal, actors)
@@ -158,6 +159,7 @@ func (m *minder) attempt(what string, r *reminded, to setting, do func(text stri
 			if m.life.begin(immortal); s.faulty && s.chance(0.5) {
 				m.life.begin(1 + s.random.IntN(8))
 			}
+			s.loseNext()
 			err := do(text)
 			m.life.begin(immortal)
 			s.note("%s with %s: %v", what, text, err)

@@ -116,7 +116,10 @@ func (s *sim) held() (all []holding) {
 
 // counts reports whether a verdict of the lease must count. One that had expired may be valid again,
 // while its timer has moved.
-func (v *version) counts(now time.Time) bool { return v.leased(now) && v.token != v.lapsed }
+func (v *version) counts(now time.Time) bool { return v.leased(now) && !v.vague(now) }
+
+// vague reports whether Redis may take the timer for one that is not leased.
+func (v *version) vague(now time.Time) bool { return v.leased(now) && v.token == v.lapsed }
 
 // early reports whether a timer has not been due at an instant, nor was before the clock stepped.
 func (v *version) early(at time.Time) bool { return v.due.After(at.Add(grain)) && !v.ripe.Equal(v.due) }

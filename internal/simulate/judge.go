@@ -19,6 +19,7 @@ type version struct {
 	instant, made    time.Time // for which, and when, it was scheduled
 	ripe             time.Time // its due, if that had come before the clock of Redis stepped
 	handled          bool      // by a handler that has succeeded
+	missing          bool      // Redis has lost its payload
 	claimed          bool      // at least once
 	first            time.Time // of a debounced timer: when it was first scheduled
 
@@ -27,7 +28,7 @@ type version struct {
 	failures failures
 
 	token  exchange.Token // of its lease
-	lapsed exchange.Token // of a lease that had expired before the clock stepped
+	lapsed exchange.Token // of a lease that had expired before the clock stepped, or whose record is lost
 	until  time.Time      // when the lease expires
 }
 
@@ -47,6 +48,7 @@ type judge struct {
 	sim      *sim
 	payloads int
 	current  map[string]*version
+	lost     map[string]*version            // that Redis has lost, but for their payloads
 	ofKey    map[string]map[string]*version // those of current with a key, by key
 	running  map[*version]bool              // that have leases, and some that had one
 	dead     map[string][]*version          // the newest dead letter of each id
@@ -69,7 +71,7 @@ type judge struct {
 
 func newJudge(s *sim) *judge {
 	j := &judge{
-		sim: s, current: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, voided: map[string]bool{}, answered: map[string]uint64{},
+		sim: s, current: map[string]*version{}, lost: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, voided: map[string]bool{}, answered: map[string]uint64{},
 		marks: map[string]mark{}, passed: map[string]map[string]int{}, fixed: true, plain: true, flow: s.plan.Settings.Flow,
 	}
 	j.starts = newStarts(s, s.plan.Settings.Flow, func() bool { return j.fixed })
@@ -91,6 +93,7 @@ func (j *judge) put(v *version) {
 	}
 	v.instant, v.made = v.due, j.sim.now()
 	j.remove(v.id)
+	delete(j.lost, v.id)
 	j.current[v.id] = v
 	j.byKey(v)
 	j.peak = max(j.peak, len(j.current))
@@ -154,7 +157,7 @@ func (j *judge) cancelled(id string, found wakebelltype.Presence) {
 	case v != nil:
 		want = wakebelltype.PresencePending
 	}
-	if found != want {
+	if found != want && (found != wakebelltype.PresencePending || !v.vague(j.sim.now())) {
 		j.sim.broken("answers", "cancel of %s: %v, expected %v", id, found, want)
 	}
 	j.remove(id)
@@ -281,6 +284,8 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	switch {
 	case v == nil:
 		j.sim.broken("fence", "%s is delivered, and there is no timer", l.ID)
+	case v.missing:
+		j.sim.broken("payloads", "%s is delivered with %s, and Redis has lost its payload", l.ID, l.Payload)
 	case string(l.Payload) != v.payload:
 		j.sim.broken("payloads", "%s is delivered with %s, expected %s", l.ID, l.Payload, v.payload)
 	case v.early(now.Add(r.Ahead)):

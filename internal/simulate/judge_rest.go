@@ -8,6 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // atRest checks that everything was delivered, and that nothing is left in Redis but what has
@@ -91,7 +93,7 @@ func (j *judge) redriven(id string, overwrote bool) {
 
 // skipped notes that a dead letter stays.
 func (j *judge) skipped(id string) {
-	if len(j.dead[id]) == 0 || j.current[id] == nil {
+	if len(j.dead[id]) == 0 || j.current[id] == nil && !j.dead[id][0].missing {
 		j.sim.broken("answers", "the dead letter of %s is not redriven, and nothing is in its way", id)
 	}
 }
@@ -107,6 +109,9 @@ func (j *judge) deadDeleted(n int) {
 // soonest is how long a timer that may run waits at most while nothing goes wrong. It is less
 // than the interval of sweeps, so that these do not hide what is wrong.
 const soonest = 20 * time.Second
+
+// swept is in how much time a node has looked at all that the topic has.
+const swept = 2 * time.Minute
 
 // soon checks that nothing has held up a timer: each that waits has a reason that ends.
 func (j *judge) soon(v *version) {
@@ -127,6 +132,9 @@ func (j *judge) soon(v *version) {
 		most += j.sim.plan.Settings.MaxPollingInterval
 	case Many: // they wait for handlers, or for others of their keys
 		most += time.Duration(j.peak) * 100 * time.Millisecond
+	}
+	if j.sim.plan.Damages { // a sweep finds what waits for a timer that Redis has lost
+		most += swept
 	}
 	if j.flow.RateLimit > 0 || j.flow.KeyRateLimit > 0 { // the lowest rate is one a second
 		most += time.Duration(j.peak) * time.Second
@@ -153,3 +161,84 @@ func (j *judge) retuned(flow exchange.Flow) {
 // resharded notes that timers move, and ease that something ends which holds them up.
 func (j *judge) resharded() { j.fixed, j.plain = false, false }
 func (j *judge) ease()      { j.eased = j.sim.now() }
+
+// mark is what is known of an id that was scheduled with Once.
+type mark struct {
+	made  bool
+	until time.Time // it holds until then at least; zero: that is not known
+}
+
+// scheduled notes the outcome of a schedule.
+func (j *judge) scheduled(e *timers.Entry, done wakebelltype.Scheduled) {
+	old := j.current[e.ID]
+	switch done.Outcome {
+	case wakebelltype.OutcomeCreated, wakebelltype.OutcomeReplaced, wakebelltype.OutcomeSuperseded, wakebelltype.OutcomeMoved:
+		j.written(e, done, old)
+	case wakebelltype.OutcomeAlreadyDone:
+		if old != nil || e.Once == 0 || !j.marks[e.ID].made {
+			j.sim.broken("answers", "schedule of %s: %v, and nothing was delivered once", e.ID, done.Outcome)
+		}
+	default:
+		if old == nil {
+			j.sim.broken("answers", "schedule of %s: %v, and there is no timer", e.ID, done.Outcome)
+		}
+	}
+}
+
+// written notes a schedule that was written.
+func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *version) {
+	now := j.sim.now()
+	if want := outcomeOf(e, old, now, done.Outcome == wakebelltype.OutcomeSuperseded); done.Outcome != want {
+		j.sim.broken("answers", "schedule of %s: %v, expected %v", e.ID, done.Outcome, want)
+	}
+	if m := j.marks[e.ID]; old == nil && e.Once > 0 && m.until.After(now) {
+		j.sim.broken("once", "%s is scheduled once more, and its mark holds for %v", e.ID, m.until.Sub(now))
+	}
+	if e.Policy == wakebelltype.PolicyEarliest && old != nil && !old.leased(now) && done.Due.After(old.due.Add(grain)) {
+		j.sim.broken("earliest", "%s is made later, by %v", e.ID, done.Due.Sub(old.due))
+	}
+	if want := now.Add(e.In); e.In > 0 && done.Due.After(want.Add(grain)) || e.In > 0 && e.MaxDelay == 0 && done.Due.Before(want.Add(-grain)) {
+		j.sim.broken("answers", "%s is due in %v, expected %v", e.ID, done.Due.Sub(now), e.In)
+	}
+	v := &version{id: e.ID, key: e.Key, payload: string(e.Payload), due: done.Due}
+	if old != nil && e.Key == "" {
+		v.key = old.key
+	}
+	if e.Policy == wakebelltype.PolicyDebounce {
+		v.first = now
+		if done.Outcome == wakebelltype.OutcomeMoved && !old.first.IsZero() {
+			v.first = old.first
+		}
+		if most := v.first.Add(e.MaxDelay + grain); e.MaxDelay > 0 && done.Due.After(most) {
+			j.sim.broken("debounce", "%s is due %v after its bound", e.ID, done.Due.Sub(most))
+		}
+	}
+	j.put(v)
+	if e.Once == 0 {
+		j.unsure(e.ID)
+		return
+	}
+	from := now
+	if done.Due.After(now) {
+		from = done.Due
+	}
+	j.marks[e.ID] = mark{made: true, until: from.Add(e.Once - grain - keysAge)}
+}
+
+// unsure forgets until when the mark of an id holds.
+func (j *judge) unsure(id string) { j.marks[id] = mark{made: j.marks[id].made} }
+
+// outcomeOf returns the outcome of a schedule that is written over a timer, nil if none. Whether it has
+// superseded a lease that is vague, only Redis knows.
+func outcomeOf(e *timers.Entry, old *version, now time.Time, superseded bool) wakebelltype.Outcome {
+	switch {
+	case old == nil, old.missing:
+		return wakebelltype.OutcomeCreated
+	case old.leased(now) && (!old.vague(now) || superseded):
+		return wakebelltype.OutcomeSuperseded
+	case e.Policy == wakebelltype.PolicyDebounce:
+		return wakebelltype.OutcomeMoved
+	default:
+		return wakebelltype.OutcomeReplaced
+	}
+}

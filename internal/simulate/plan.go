@@ -26,6 +26,7 @@ type Plan struct {
 	Keeping  keeping
 	Loses    bool // Redis loses writes
 	Steps    bool // the clock of Redis steps
+	Damages  bool // Redis loses parts of keys
 	Ops      []Op // during the first two thirds of them there are faults
 }
 
@@ -118,6 +119,7 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	p.withOutages()
 	p.withLosses()
 	p.withSteps()
+	p.withDamage()
 	return p
 }
 

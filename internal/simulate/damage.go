@@ -1,0 +1,187 @@
+package simulate
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// parts are what Redis may lose of the topic, or have that nobody has written: as after an eviction, a
+// command by hand, or a partial restore.
+var parts = []func(s *sim, names []string, o Op) string{
+	loseRecord, losePayload, losePlace, addPlace, addPayload, addRecord, loseStates, loseMarks, loseControl,
+}
+
+// loseParts has Redis lose a part of the topic, or have one more.
+func (s *sim) loseParts(o Op) {
+	names, err := s.clients[0].store.Polled(s.ctx, topic)
+	if err != nil {
+		s.broken("errors", "polled: %v", err)
+	}
+	if what := parts[o.A%len(parts)](s, names, o); what != "" {
+		s.note("lost: %s", what)
+	}
+}
+
+// some returns a timer; nil: there is none that fits.
+func (j *judge) some(o Op, fits func(*version) bool) *version {
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(j.current)), func(id string) bool { return !fits(j.current[id]) })
+	if len(ids) == 0 {
+		return nil
+	}
+	return j.current[ids[o.B%len(ids)]]
+}
+
+// lose removes a part of a timer from the physical topic that has it, and reports whether one has.
+func (s *sim) losePart(names []string, remove func(timers.TopicKeys) *redis.IntCmd) bool {
+	for _, name := range names {
+		n, err := remove(s.clients[0].store.Timers().Keys().Of(name)).Result()
+		if err != nil {
+			s.broken("errors", "lose a part of %s: %v", name, err)
+		}
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func unleased(v *version) bool { return v.token == "" && !v.missing }
+
+// loseRecord loses what Redis knows of the runs of a timer: it keeps its instant, or the end of its lease.
+func loseRecord(s *sim, names []string, o Op) string {
+	v := s.judge.some(o, func(v *version) bool { return v.claimed })
+	if v == nil || !s.losePart(names, func(k timers.TopicKeys) *redis.IntCmd { return s.rdb.HDel(s.ctx, k.Leases, v.id) }) {
+		return ""
+	}
+	v.lapsed = v.token // which is the score of the timer, and stays valid
+	v.failures = failures{most: v.failures.most}
+	return "the lease record of " + v.id
+}
+
+// losePayload loses the payload of a timer, which becomes a dead letter when it is due.
+func losePayload(s *sim, names []string, o Op) string {
+	v := s.judge.some(o, unleased)
+	if v == nil || !s.losePart(names, func(k timers.TopicKeys) *redis.IntCmd { return s.rdb.HDel(s.ctx, k.Payloads, v.id) }) {
+		return ""
+	}
+	v.payload, v.missing = "", true
+	return "the payload of " + v.id
+}
+
+// losePlace loses a timer, unless a repair finds its payload before a sweep does.
+func losePlace(s *sim, names []string, o Op) string {
+	v := s.judge.some(o, unleased)
+	if v == nil || !s.losePart(names, func(k timers.TopicKeys) *redis.IntCmd { return s.rdb.ZRem(s.ctx, k.Timeline, v.id) }) {
+		return ""
+	}
+	s.judge.remove(v.id)
+	s.judge.lost[v.id] = v
+	return "the place of " + v.id
+}
+
+// addPlace adds a timer without a payload.
+func addPlace(s *sim, names []string, o Op) string {
+	v := &version{id: "added " + strconv.Itoa(s.result.Done), due: inMicros(s.now()).Add(s.delay(o.B)), missing: true}
+	if err := s.rdb.ZAdd(s.ctx, s.clients[0].store.Timers().Keys().Of(names[0]).Timeline, redis.Z{Score: seconds(v.due), Member: v.id}).Err(); err != nil {
+		s.broken("errors", "add a place: %v", err)
+	}
+	s.judge.put(v)
+	return "all but the place of " + v.id
+}
+
+// addPayload adds a payload, which a repair restores as a timer.
+func addPayload(s *sim, names []string, _ Op) string {
+	id := s.add(s.clients[0].store.Timers().Keys().Of(names[0]).Payloads)
+	s.judge.lost[id] = &version{payload: unknown}
+	return "all but the payload of " + id
+}
+
+func addRecord(s *sim, names []string, _ Op) string {
+	return "all but the record of " + s.add(s.clients[0].store.Timers().Keys().Of(names[0]).Leases)
+}
+
+const unknown = "?"
+
+// add adds a field to a hash.
+func (s *sim) add(key string) (id string) {
+	id = "added " + strconv.Itoa(s.result.Done)
+	if err := s.rdb.HSet(s.ctx, key, id, unknown).Err(); err != nil {
+		s.broken("errors", "add to %s: %v", key, err)
+	}
+	return id
+}
+
+// loseStates loses a state of limits: they may not hold until it is there again, and hold up no timer.
+func loseStates(s *sim, names []string, o Op) string {
+	k := s.clients[0].store.Timers().Keys().Of(names[o.B%len(names)])
+	key := []string{k.KeyOrder, k.KeyStates, k.KeyRates, k.Flow, k.KeyTurns, k.Hint}[o.A%6]
+	if n, err := s.rdb.Del(s.ctx, key).Result(); err != nil || n == 0 {
+		return ""
+	}
+	s.judge.fixed, s.judge.tuned = false, true
+	return key
+}
+
+// loseMarks loses the marks of timers that were scheduled with Once.
+func loseMarks(s *sim, _ []string, _ Op) string {
+	found, err := s.rdb.Keys(s.ctx, "timers_once:*").Result()
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	if err := s.rdb.Del(s.ctx, found...).Err(); err != nil {
+		s.broken("errors", "lose marks: %v", err)
+	}
+	for id := range s.judge.marks {
+		s.judge.unsure(id)
+	}
+	return "marks of Once"
+}
+
+// loseControl loses what operators have set.
+func loseControl(s *sim, _ []string, _ Op) string {
+	if n, err := s.rdb.Del(s.ctx, s.clients[0].store.Timers().Keys().Of(topic).Control).Result(); err != nil || n == 0 {
+		return ""
+	}
+	s.retuned = wakebelltype.Settings{}
+	s.judge.retuned(s.limits())
+	return "what operators have set"
+}
+
+// repaired notes what a repair has restored, and of which timers it has made dead letters.
+func (j *judge) repaired(c *client) {
+	for _, id := range slices.Sorted(maps.Keys(j.current)) {
+		if j.current[id].missing {
+			j.died(id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.lost)) {
+		v := j.lost[id]
+		t, err := c.store.Get(j.sim.ctx, topic, id)
+		if delete(j.lost, id); err == nil && j.current[id] == nil {
+			j.put(&version{id: id, key: t.Key, payload: v.payload, due: t.Due, failures: failures{most: v.failures.most}})
+		}
+	}
+}
+
+// withDamage has Redis lose parts of keys in a sixteenth of the plans.
+func (p *Plan) withDamage() {
+	if p.Seed%16 != 12 {
+		return
+	}
+	r := rand.New(rand.NewPCG(p.Seed, 8)) //nolint:gosec // a plan is to be repeated
+	lose := &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.drawn == damages })]
+	var ops []Op
+	for _, op := range p.Ops {
+		if ops = append(ops, op); !op.Calm && r.IntN(6) == 0 {
+			ops = append(ops, Op{At: op.At, kind: lose, A: r.IntN(100), B: r.IntN(100)})
+		}
+	}
+	p.Ops, p.Damages = ops, true
+}

@@ -29,6 +29,11 @@ func (s *sim) stepClock(o Op) {
 		server.FastForward(step)
 	}
 	s.stepped = append(s.stepped, span{s.now().Add(-step), s.now()})
+	if step < 0 {
+		for _, of := range s.allStarts() {
+			of.setBack(-step)
+		}
+	}
 	for _, h := range lapsed { // it may be valid again
 		if h.lapsed = h.token; h.leased(s.now()) && !h.running(s.ctx) {
 			h.token = ""
@@ -123,6 +128,21 @@ func (v *version) vague(now time.Time) bool { return v.leased(now) && v.token ==
 
 // early reports whether a timer has not been due at an instant, nor was before the clock stepped.
 func (v *version) early(at time.Time) bool { return v.due.After(at.Add(grain)) && !v.ripe.Equal(v.due) }
+
+// allStarts returns what is known of all buckets.
+func (s *sim) allStarts() []*starts {
+	all := []*starts{s.judge.starts}
+	if j := s.journey; j != nil {
+		all = append(all, j.sides[0].starts, j.sides[1].starts)
+	}
+	if s.workflow != nil {
+		all = append(all, s.workflow.starts)
+	}
+	if s.minder != nil {
+		all = append(all, s.minder.starts)
+	}
+	return all
+}
 
 // withSteps has the clock of Redis step in an eighth of the plans, some of them with joins or reminders.
 func (p *Plan) withSteps() {

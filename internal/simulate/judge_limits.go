@@ -54,6 +54,13 @@ func (s *starts) released(v *version) {
 	}
 }
 
+// setBack notes that the clock was set back: tokens return from now on.
+func (s *starts) setBack(by time.Duration) {
+	for _, b := range s.of {
+		b.at = b.at.Add(-by)
+	}
+}
+
 // names returns the buckets of a timer.
 func (s *starts) names(v *version) (names []string) {
 	flow := s.flow
@@ -78,7 +85,7 @@ func (s *starts) bucket(name string) *bucket {
 		b = &bucket{float64(burst), now, burst, per / time.Duration(limit)}
 		s.of[name] = b
 	}
-	b.level = min(b.level+max(now.Sub(b.at), 0).Seconds()*float64(limit)/per.Seconds(), float64(burst))
+	b.level = min(b.level+now.Sub(b.at).Seconds()*float64(limit)/per.Seconds(), float64(burst))
 	b.at = now
 	return b
 }
@@ -112,14 +119,15 @@ func (j *judge) limits(v *version) {
 }
 
 // inOrder checks that no timer of the key should have been claimed before v. A timer that was
-// claimed already keeps its turn, and one that waits for a token of its key does.
+// claimed already keeps its turn, and one that waits for a token of its key does. One that was due before
+// the clock was set back may have been woken at an instant that comes again.
 func (j *judge) inOrder(v *version) {
 	flow := j.sim.plan.Settings.Flow
 	if !j.fixed || flow.PerKey != 1 || flow.KeyRateLimit > 0 || v.key == "" || v.claimed {
 		return
 	}
 	for _, other := range j.ofKey[v.key] {
-		if other != v && !other.leased(j.sim.now()) && other.instant.Before(v.instant.Add(-grain)) {
+		if other != v && !other.leased(j.sim.now()) && !other.ripe.Equal(other.due) && other.instant.Before(v.instant.Add(-grain)) {
 			j.sim.broken("order", "%s of %s, for %v, overtakes %s, for %v", v.id, v.key, v.instant.Sub(j.sim.begin), other.id, other.instant.Sub(j.sim.begin))
 		}
 	}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta, timezone
+from typing import Any
+from unittest import mock
 
 from wakebell import Celery, Cron, Crontab, Every, Lease, Message, Misfire, Overlap, Queue, Recurring, RRule, aio, errors
 
@@ -41,6 +43,16 @@ class Queues(Case):
 
 
 class Gates(Case):
+    async def test_a_turn_without_a_limit_waits_for_a_node_that_starts(self) -> None:
+        refusals: list[errors.WakebellError] = [errors.OverloadedError(""), errors.DrainingError(""), errors.DrainingError("")]
+
+        async def refuse(kind: str, request: Any, deadline: float | None) -> Any:
+            raise refusals.pop()
+
+        with mock.patch.object(self.client._link, "ask", refuse), self.assertRaises(errors.OverloadedError):
+            await self.client.acquire(name())
+        self.assertEqual(refusals, [])
+
     async def test_turns_are_granted_in_order_with_growing_fences(self) -> None:
         gate = name()
         order: list[int] = []

@@ -120,7 +120,10 @@ export class Turn {
         return await this.link.ask("acquireTurn", request, at);
       } catch (error) {
         if (error instanceof OverloadedError || error instanceof DrainingError) { // such as a node that starts
-          if (at.deadline === undefined || performance.now() + pause >= at.deadline) {
+          const late = at.deadline === undefined
+            ? error instanceof OverloadedError // by turns that this process may have
+            : performance.now() + pause >= at.deadline;
+          if (late) {
             throw error;
           }
           await sleep(pause);

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { DeadlineError, FenceStaleError, GateHeldError, NoScheduleError, QueueFullError, TurnLostError, WakebellError, type Lease } from "../src/index.js";
+import {
+  DeadlineError, DrainingError, FenceStaleError, GateHeldError, NoScheduleError, OverloadedError, QueueFullError, TurnLostError, WakebellError, type Lease,
+} from "../src/index.js";
+import type { Link } from "../src/link.js";
+import { acquire } from "../src/turn.js";
 import { deferred, dial, name, Node, patience } from "./node.js";
 
 describe("queues, gates and recurring schedules", () => {
@@ -36,6 +40,13 @@ describe("queues, gates and recurring schedules", () => {
     const full = client.publishBatch(queue, ["a", "b", "c", "d", "e"].map((body) => ({ body })));
     await assert.rejects(full, (error) => error instanceof QueueFullError && error.published.length === 3);
     assert.equal((await client.publish({ ...queue, dropOldest: true }, "x")).fresh, true);
+  });
+
+  test("a turn without a limit waits for a node that starts", async () => {
+    const refusals = [new OverloadedError(""), new DrainingError(""), new DrainingError("")];
+    const link = { next: () => 1n, turns: new Map(), send: () => true, ask: () => Promise.reject(refusals.pop()) };
+    await assert.rejects(acquire(link as unknown as Link, "g", {}, 30_000), OverloadedError);
+    assert.deepEqual(refusals, []);
   });
 
   test("turns are granted in order with growing fences", async () => {

@@ -123,8 +123,12 @@ class Turn:
             except errors.DeadlineError:  # the answer may be lost: ask again for the same place
                 if deadline is not None and time.monotonic() >= deadline:
                     raise errors.DeadlineError(f"acquire {self.gate!r}: timed out waiting for the turn") from None
-            except (errors.OverloadedError, errors.DrainingError):  # such as a node that starts
-                if deadline is None or time.monotonic() + pause >= deadline:
+            except (errors.OverloadedError, errors.DrainingError) as error:  # such as a node that starts
+                if deadline is None:
+                    late = isinstance(error, errors.OverloadedError)  # by turns that this process may have
+                else:
+                    late = time.monotonic() + pause >= deadline
+                if late:
                     raise
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)

@@ -52,6 +52,8 @@ type node struct {
 	sys   *wakebell.System
 	peer  *remote.Client
 	asked chan struct{} // receives when the actor is reminded
+	holds chan struct{} // receives when a handler begins that ends with its lease, or
+	ended chan struct{} // when this is closed
 
 	metrics string // address
 	serving string // address for peers
@@ -60,7 +62,7 @@ type node struct {
 // startNode runs a node with everything that is measured until the end of the test.
 func startNode(t *testing.T) *node {
 	t.Helper()
-	n := &node{redis: redistest.Start(t), asked: make(chan struct{}, 1000)}
+	n := &node{redis: redistest.Start(t), asked: make(chan struct{}, 1000), holds: make(chan struct{}, 1000), ended: make(chan struct{})}
 	n.rdb = n.redis.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 300*time.Millisecond, -1 })
 	exported, err := telemetry.Start(t.Context(), telemetry.Flags{Address: "127.0.0.1:0"}, quiet)
 	require.NoError(t, err)
@@ -115,6 +117,13 @@ func (n *node) work(ctx context.Context, t wakebell.Timer[string]) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(3 * time.Second):
+		}
+	case "hold":
+		n.holds <- struct{}{}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.ended:
 		}
 	}
 	return nil
@@ -255,9 +264,14 @@ func (n *node) peers(t *testing.T) {
 // outage stops Redis while a handler runs, until the lease is lost.
 func (n *node) outage(t *testing.T) {
 	t.Helper()
-	_, err := jobs.Schedule(t.Context(), n.sys.Client(), "wait")
+	defer close(n.ended)
+	_, err := jobs.Schedule(t.Context(), n.sys.Client(), "hold")
 	require.NoError(t, err)
-	n.eventually(t, func() bool { return n.sys.Counters()["jobs"].Held > 0 })
+	select {
+	case <-n.holds:
+	case <-time.After(patience):
+		require.FailNow(t, "no handler has begun")
+	}
 	n.redis.Pause()
 	n.eventually(t, func() bool { return n.sys.Counters()["jobs"].Lost > 0 })
 	n.redis.Resume()

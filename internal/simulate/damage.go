@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,7 +16,7 @@ import (
 // parts are what Redis may lose of the topic, or have that nobody has written: as after an eviction, a
 // command by hand, or a partial restore.
 var parts = []func(s *sim, names []string, o Op) string{
-	loseRecord, losePayload, losePlace, addPlace, addPayload, addRecord, loseStates, loseMarks, loseControl,
+	loseRecord, losePayload, losePlace, addPlace, addPayload, addRecord, loseStates, loseMarks, loseControl, mistype,
 }
 
 // loseParts has Redis lose a part of the topic, or have one more.
@@ -152,6 +153,40 @@ func loseControl(s *sim, _ []string, _ Op) string {
 	s.retuned = wakebelltype.Settings{}
 	s.judge.retuned(s.limits())
 	return "what operators have set"
+}
+
+// mistype gives a key another type for a while, as another program does. What meets it is refused, and
+// has no effect.
+func mistype(s *sim, names []string, o Op) string {
+	if s.outage.mend != nil || s.clients[0].resharding() {
+		return ""
+	}
+	k := s.clients[0].store.Timers().Keys().Of(names[o.B%len(names)])
+	key := []string{k.Timeline, k.Payloads, k.Leases, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Flow, k.Hint, k.Dead, k.Counts}[o.B%11]
+	aside := key + " aside"
+	if s.rdb.Rename(s.ctx, key, aside).Err() != nil { // there is no such key
+		return ""
+	}
+	if err := s.rdb.RPush(s.ctx, key, unknown).Err(); err != nil {
+		s.broken("errors", "mistype %s: %v", key, err)
+	}
+	lasts := time.Duration(1+o.A) * 100 * time.Millisecond
+	s.outage.mended = time.Now().Add(lasts)
+	s.outage.mend = func() {
+		s.note("%s has its type again", key)
+		s.outage.mend = nil
+		if err := s.rdb.Del(s.ctx, key).Err(); err != nil {
+			s.broken("errors", "mend %s: %v", key, err)
+		}
+		s.rdb.Rename(s.ctx, aside, key) // it may have expired
+	}
+	at := s.outage.mended
+	s.after(lasts, func() {
+		if s.outage.mend != nil && s.outage.mended.Equal(at) {
+			s.outage.mend()
+		}
+	})
+	return "the type of " + key
 }
 
 // repaired notes what a repair has restored, and of which timers it has made dead letters.

@@ -152,6 +152,8 @@ func (j *judge) forgotten() {
 func (j *judge) cancelled(id string, found wakebelltype.Presence) {
 	v, want := j.current[id], wakebelltype.PresenceAbsent
 	switch {
+	case v != nil && v.missing && found == want: // it stays
+		return
 	case v != nil && v.leased(j.sim.now()):
 		want = wakebelltype.PresenceRunning
 	case v != nil:
@@ -171,7 +173,7 @@ func (j *judge) cancelledAll(n int) {
 }
 
 func (j *judge) absent(id string) {
-	if j.current[id] != nil {
+	if v := j.current[id]; v != nil && !v.missing {
 		j.sim.broken("nothing lost", "%s is not found", id)
 	}
 }
@@ -290,7 +292,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 		j.sim.broken("payloads", "%s is delivered with %s, expected %s", l.ID, l.Payload, v.payload)
 	case v.early(now.Add(r.Ahead)):
 		j.sim.broken("never early", "%s is claimed %v early", l.ID, v.due.Sub(now))
-	case v.leased(j.sim.now()):
+	case v.leased(now.Add(r.Ahead)) || v.leased(now) && !v.vague(now):
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
 	j.counts(v, l)

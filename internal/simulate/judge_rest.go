@@ -194,7 +194,7 @@ func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *versi
 	if m := j.marks[e.ID]; old == nil && e.Once > 0 && m.until.After(now) {
 		j.sim.broken("once", "%s is scheduled once more, and its mark holds for %v", e.ID, m.until.Sub(now))
 	}
-	if e.Policy == wakebelltype.PolicyEarliest && old != nil && !old.leased(now) && done.Due.After(old.due.Add(grain)) {
+	if e.Policy == wakebelltype.PolicyEarliest && old != nil && !old.missing && !old.leased(now) && done.Due.After(old.due.Add(grain)) {
 		j.sim.broken("earliest", "%s is made later, by %v", e.ID, done.Due.Sub(old.due))
 	}
 	if want := now.Add(e.In); e.In > 0 && done.Due.After(want.Add(grain)) || e.In > 0 && e.MaxDelay == 0 && done.Due.Before(want.Add(-grain)) {

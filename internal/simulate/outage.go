@@ -14,6 +14,8 @@ type outage struct {
 	away    time.Time // until when no command reaches it
 	refuses time.Time // until when it answers with refusal
 	refusal string
+	mend    func()    // gives a key its type again; nil: none has another
+	mended  time.Time // when it does
 }
 
 // refusals are answers to commands that have no effect.
@@ -40,8 +42,10 @@ func (s *sim) refuseCommands(o Op) {
 // away reports whether no command reaches Redis.
 func (s *sim) away() bool { return s.faulty && time.Now().Before(s.outage.away) }
 
-// refusing reports whether Redis refuses commands.
-func (s *sim) refusing() bool { return s.faulty && time.Now().Before(s.outage.refuses) }
+// refusing reports whether Redis refuses commands: all, or those that meet a key of another type.
+func (s *sim) refusing() bool { return s.refusesAll() || s.outage.mend != nil }
+
+func (s *sim) refusesAll() bool { return s.faulty && time.Now().Before(s.outage.refuses) }
 
 // outlast waits until Redis carries out the commands of an operation that is not repeated.
 func (s *sim) outlast(k *kind) {
@@ -51,8 +55,11 @@ func (s *sim) outlast(k *kind) {
 	for s.away() {
 		s.until(s.outage.away)
 	}
-	for s.refusing() {
+	for s.refusesAll() {
 		s.until(s.outage.refuses)
+	}
+	for s.refusing() {
+		s.until(s.outage.mended)
 	}
 }
 
@@ -62,8 +69,10 @@ func (s *sim) attempt(call func() error) (refused bool, err error) {
 	if !s.refusing() {
 		return false, call()
 	}
-	s.server.SetError(s.outage.refusal)
-	defer s.server.SetError("")
+	if s.refusesAll() {
+		s.server.SetError(s.outage.refusal)
+		defer s.server.SetError("")
+	}
 	err = call()
 	return err != nil, err
 }

@@ -281,6 +281,9 @@ func (s *sim) play() {
 func (s *sim) calm() {
 	s.faulty = false
 	s.note("calm")
+	if s.outage.mend != nil {
+		s.outage.mend()
+	}
 	for _, n := range s.nodes {
 		n.restart()
 	}

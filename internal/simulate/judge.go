@@ -141,14 +141,6 @@ func (j *judge) replaced(id, key, payload string, due time.Time) {
 	j.unsure(id)
 }
 
-// forgotten notes that the topic has neither timers nor settings.
-func (j *judge) forgotten() {
-	j.removeAll()
-	clear(j.dead)
-	j.sim.retuned = wakebelltype.Settings{}
-	j.retuned(j.sim.limits())
-}
-
 func (j *judge) cancelled(id string, found wakebelltype.Presence) {
 	v, want := j.current[id], wakebelltype.PresenceAbsent
 	switch {

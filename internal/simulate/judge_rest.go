@@ -98,6 +98,14 @@ func (j *judge) skipped(id string) {
 	}
 }
 
+// forgotten notes that the topic has neither timers nor settings.
+func (j *judge) forgotten() {
+	j.removeAll()
+	clear(j.dead)
+	j.sim.retuned = wakebelltype.Settings{}
+	j.retuned(j.sim.limits())
+}
+
 // deadDeleted notes that all dead letters were deleted.
 func (j *judge) deadDeleted(n int) {
 	if want := j.letters(); n != want {

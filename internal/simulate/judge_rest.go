@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,20 +81,22 @@ func (j *judge) letters() (n int) {
 	return n
 }
 
-// redriven notes that the oldest dead letter of an id is a timer again.
+// redriven notes that the oldest dead letter of an id is a timer again, of those with a payload.
 func (j *judge) redriven(id string, overwrote bool) {
 	letters := j.dead[id]
-	if len(letters) == 0 || (j.current[id] != nil) != overwrote {
+	whole := slices.IndexFunc(letters, func(v *version) bool { return !v.missing })
+	if whole < 0 || (j.current[id] != nil) != overwrote {
 		j.sim.broken("answers", "%s is redriven (over a timer: %t), and that cannot be", id, overwrote)
 	}
-	first := letters[0]
-	j.dead[id] = letters[1:]
+	first := letters[whole]
+	j.dead[id] = slices.Delete(slices.Clone(letters), whole, whole+1)
 	j.put(&version{id: id, key: first.key, payload: first.payload, due: j.sim.now()})
 }
 
 // skipped notes that a dead letter stays.
 func (j *judge) skipped(id string) {
-	if len(j.dead[id]) == 0 || j.current[id] == nil && !j.dead[id][0].missing {
+	broken := func(v *version) bool { return v.missing }
+	if len(j.dead[id]) == 0 || j.current[id] == nil && !slices.ContainsFunc(j.dead[id], broken) {
 		j.sim.broken("answers", "the dead letter of %s is not redriven, and nothing is in its way", id)
 	}
 }

@@ -139,15 +139,26 @@ func report(t *testing.T, plan *Plan, r Result) {
 	t.Errorf("seed %d, %v, %d nodes, loss %v, repeat %v, %+v\n%s", small.Seed, small.Shape, small.Nodes, small.Loss, small.Repeat, small.Settings, strings.Join(traced.Trace, "\n"))
 }
 
-// TestOutagesConcernNodesAndClients checks that Redis is away, refuses commands and loses writes in
-// a plan, and that nodes and clients meet it.
-func TestOutagesConcernNodesAndClients(t *testing.T) {
+// TestFaultsConcernNodesAndClients checks that what Redis does happens in plans, and that nodes and
+// clients meet it.
+func TestFaultsConcernNodesAndClients(t *testing.T) {
 	t.Parallel()
-	var r Result
-	synctest.Test(t, func(t *testing.T) { r = Run(t.Context(), Draw(14, 150), true) })
-	trace := strings.Join(r.Trace, "\n")
-	for _, line := range []string{"op restart Redis", " loses a request of ", ": the request is lost", "op refuse commands", " refuses a request of ", " is refused: ", " a replica takes over"} {
-		require.Contains(t, trace, line)
+	for seed, lines := range map[uint64][]string{
+		14: {"op restart Redis", " loses a request of ", ": the request is lost", "op refuse commands", " refuses a request of ", " is refused: ", " a replica takes over"},
+		4:  {" the clock of Redis steps by -1m0s", " the clock of Redis steps by 3s"},
+		28: {" lost: the payload of ", " lost: the place of ", " lost: marks of Once", " lost: the type of ", " has its type again"},
+		34: {" a replica takes over", "the reminder n1 arrives"},
+	} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			var r Result
+			synctest.Test(t, func(t *testing.T) { r = Run(t.Context(), Draw(seed, 150), true) })
+			require.Nil(t, r.Broken)
+			trace := strings.Join(r.Trace, "\n")
+			for _, line := range lines {
+				require.Contains(t, trace, line)
+			}
+		})
 	}
 }
 

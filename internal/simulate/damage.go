@@ -205,6 +205,14 @@ func (j *judge) repaired(c *client) {
 	}
 }
 
+// sweeps is in how much time all is swept: nodes sweep what they find when they claim, after 20 peeks.
+func (p *Plan) sweeps() time.Duration {
+	if p.Damages {
+		return max(30*p.Settings.MaxPollingInterval, 10*time.Minute)
+	}
+	return 10 * time.Minute
+}
+
 // withDamage has Redis lose parts of keys in a sixteenth of the plans.
 func (p *Plan) withDamage() {
 	if p.Seed%16 != 12 {

@@ -130,7 +130,7 @@ func (p *poller) ReadOverride() {
 // RemoveOrphans sweeps, as a System does.
 func (p *poller) RemoveOrphans() {
 	s := p.sim
-	if p.sweeps++; s.plan.Shape == Days && p.sweeps%seldom > 0 {
+	if p.sweeps++; s.plan.Shape == Days && !s.plan.Damages && p.sweeps%seldom > 0 {
 		p.later(s.transit(), func() { p.event(func(c *leasing.Core) { c.OrphansRemoved(exchange.Swept{}, nil) }) })
 		return
 	}

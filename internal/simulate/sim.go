@@ -309,7 +309,7 @@ func (s *sim) rest() {
 	for _, name := range slices.Sorted(maps.Keys(s.schedules)) {
 		s.clients[0].deleteSchedule(name)
 	}
-	s.until(time.Now().Add(10 * time.Minute)) // for sweeps
+	s.until(time.Now().Add(s.plan.sweeps()))
 	s.judge.atRest()
 }
 

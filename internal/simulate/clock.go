@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ func (s *sim) stepClock(o Op) {
 		step = -step
 	}
 	s.note("the clock of Redis steps by %v", step)
-	s.steps()
+	s.beforeStep()
 	lapsed := s.lapsed()
 	s.skew += step
 	for _, server := range s.servers() {
@@ -49,18 +48,18 @@ func (s *sim) passedOver(at time.Time) bool {
 	return slices.ContainsFunc(s.stepped, func(p span) bool { return at.After(p.from) != at.After(p.to) })
 }
 
-// setBack returns by how much the clock was set back, all in all: what was to happen at an instant
+// setBackBy returns by how much the clock was set back, all in all: what was to happen at an instant
 // happens so much later.
-func (s *sim) setBack() (by time.Duration) {
+func (s *sim) setBackBy() (by time.Duration) {
 	for _, p := range s.stepped {
 		by += max(p.from.Sub(p.to), 0)
 	}
 	return by
 }
 
-// steps notes that the clock is about to step: leases may end earlier than their nodes know, timers
+// beforeStep notes that the clock is about to step: leases may end earlier than their nodes know, timers
 // that are due stay so, and what has expired does not come back.
-func (s *sim) steps() {
+func (s *sim) beforeStep() {
 	for lease := range s.judge.leases {
 		s.judge.voided[lease] = true
 	}
@@ -149,13 +148,6 @@ func (p *Plan) withSteps() {
 	if p.Seed%16 != 4 && p.Seed%32 != 17 && p.Seed%32 != 10 {
 		return
 	}
-	r := rand.New(rand.NewPCG(p.Seed, 7)) //nolint:gosec // a plan is to be repeated
-	step := &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.drawn == clocks })]
-	var ops []Op
-	for _, op := range p.Ops {
-		if ops = append(ops, op); !op.Calm && r.IntN(10) == 0 {
-			ops = append(ops, Op{At: op.At, kind: step, A: r.IntN(100), B: r.IntN(100)})
-		}
-	}
-	p.Ops, p.Steps = ops, true
+	p.strew(clocks, 7, 10)
+	p.Steps = true
 }

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -39,7 +38,7 @@ func (j *judge) some(o Op, fits func(*version) bool) *version {
 	return j.current[ids[o.B%len(ids)]]
 }
 
-// lose removes a part of a timer from the physical topic that has it, and reports whether one has.
+// losePart removes a part of a timer from the physical topic that has it, and reports whether one has.
 func (s *sim) losePart(names []string, remove func(timers.TopicKeys) *redis.IntCmd) bool {
 	for _, name := range names {
 		n, err := remove(s.clients[0].store.Timers().Keys().Of(name)).Result()
@@ -218,13 +217,6 @@ func (p *Plan) withDamage() {
 	if p.Seed%16 != 12 {
 		return
 	}
-	r := rand.New(rand.NewPCG(p.Seed, 8)) //nolint:gosec // a plan is to be repeated
-	lose := &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.drawn == damages })]
-	var ops []Op
-	for _, op := range p.Ops {
-		if ops = append(ops, op); !op.Calm && r.IntN(6) == 0 {
-			ops = append(ops, Op{At: op.At, kind: lose, A: r.IntN(100), B: r.IntN(100)})
-		}
-	}
-	p.Ops, p.Damages = ops, true
+	p.strew(damages, 8, 6)
+	p.Damages = true
 }

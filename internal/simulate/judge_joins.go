@@ -308,7 +308,7 @@ func (w *workflow) inTime(id string) {
 			last = end.at
 		}
 	}
-	most := audited + s.setBack()
+	most := audited + s.setBackBy()
 	if s.plan.Shape == Days {
 		most += 2*seldom*idle + s.plan.Settings.MaxPollingInterval
 	}

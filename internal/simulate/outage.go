@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -83,21 +82,8 @@ func (p *Plan) withOutages() {
 	if p.Seed%8 != 6 && p.Seed%32 != 25 {
 		return
 	}
-	r := rand.New(rand.NewPCG(p.Seed, 4)) //nolint:gosec // a plan is to be repeated
-	var some []*kind
-	for i := range kinds {
-		if k := &kinds[i]; k.drawn == outages {
-			some = append(some, k)
-		}
-	}
 	p.Loss = max(p.Loss, 0.02) // calls are repeated
-	var ops []Op
-	for _, op := range p.Ops {
-		if ops = append(ops, op); !op.Calm && r.IntN(12) == 0 {
-			ops = append(ops, Op{At: op.At, kind: some[r.IntN(len(some))], A: r.IntN(100), B: r.IntN(100)})
-		}
-	}
-	p.Ops = ops
+	p.strew(outages, 4, 12)
 }
 
 // supervisor holds the pollers of a node while a Redis is down, as that of a System does: one

@@ -193,6 +193,29 @@ func (p *Plan) with(those drawn, generator uint64) {
 	p.Ops = ops
 }
 
+// strew adds faults to the operations before all is calm, one after every so many. They have a
+// generator of their own, so that the plans of other seeds are as they were.
+func (p *Plan) strew(those drawn, generator uint64, every int) {
+	r := rand.New(rand.NewPCG(p.Seed, generator)) //nolint:gosec // a plan is to be repeated
+	var some []*kind
+	for i := range kinds {
+		if k := &kinds[i]; k.drawn == those {
+			some = append(some, k)
+		}
+	}
+	var ops []Op
+	for _, op := range p.Ops {
+		if ops = append(ops, op); !op.Calm && r.IntN(every) == 0 {
+			fault := some[0]
+			if len(some) > 1 {
+				fault = some[r.IntN(len(some))]
+			}
+			ops = append(ops, Op{At: op.At, kind: fault, A: r.IntN(100), B: r.IntN(100)})
+		}
+	}
+	p.Ops = ops
+}
+
 // Shape says over what time the operations of a plan are spread, and how many timers each has.
 type Shape int
 

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// parts are what Redis may lose of the topic, or have that nobody has written: as after an eviction, a
+// parts are what Redis may lose of the topic, or have although no program wrote it: as after an eviction, a
 // command by hand, or a partial restore.
 var parts = []func(s *sim, names []string, o Op) string{
 	loseRecord, losePayload, losePlace, addPlace, addPayload, addRecord, loseStates, loseMarks, loseControl, mistype,

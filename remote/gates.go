@@ -33,8 +33,9 @@ func (c *Client) Gates() *Gates { return &Gates{c} }
 // Acquire does what gate.Gates.Acquire does. It waits until ctx ends, and confirms
 // its place at the node every 15 s. Errors are those of gate.Gates.Acquire;
 // wakebell.ErrOverloaded beyond 1,000 turns and waiting calls of a process with the
-// same credentials; and wakebell.ErrUnavailable when the link has been down for
-// DialConfig.DeadLink.
+// same credentials; wakebell.ErrUnavailable when the link has been down for
+// DialConfig.DeadLink; and wakebell.ErrDraining when the node has been starting or
+// stopping for so long, or until the deadline of ctx.
 func (g *Gates) Acquire(ctx context.Context, name string) (gate.Turn, error) {
 	return g.acquire(ctx, name, false)
 }
@@ -67,6 +68,7 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 		return nil, fmt.Errorf("acquire %q: %w", name, context.Cause(ctx))
 	}
 	asked, pause := time.Now(), 20*time.Millisecond
+	var draining time.Time // since when the node starts or stops; zero: it does not
 	for {
 		t := link.newTurn(ctx, g, name)
 		if t == nil {
@@ -83,7 +85,13 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 		if errors.Is(err, errAgain) && ctx.Err() == nil {
 			continue
 		}
-		if temporary(err) && g.client.wait(ctx, pause) == nil { // such as a node that starts
+		switch starts := errors.Is(err, wakebell.ErrDraining); {
+		case !starts:
+			draining = time.Time{}
+		case draining.IsZero():
+			draining = time.Now()
+		}
+		if temporary(err) && g.client.waitForTurn(ctx, draining, pause) {
 			pause = min(2*pause, time.Second)
 			continue
 		}
@@ -92,6 +100,21 @@ func (g *Gates) acquire(ctx context.Context, name string, try bool) (gate.Turn, 
 			err = context.Cause(ctx)
 		}
 		return nil, fmt.Errorf("acquire %q: %w", name, err)
+	}
+}
+
+// waitForTurn waits for d before a turn is requested again, and reports whether it may be. A node that
+// starts or stops, which it does since draining, is waited for without a deadline as if its link was
+// down; an overload is not.
+func (c *Client) waitForTurn(ctx context.Context, draining time.Time, d time.Duration) bool {
+	if _, bounded := ctx.Deadline(); bounded || draining.IsZero() || time.Since(draining) >= c.cfg.DeadLink {
+		return c.wait(ctx, d) == nil
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 

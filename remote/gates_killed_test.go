@@ -2,14 +2,12 @@ package remote_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/conntest"
@@ -34,23 +32,12 @@ func beWaiter(address, name string) error {
 	}
 	defer c.Close()
 	fmt.Println("asks")
-	turn, err := acquire(ctx, c, name)
+	turn, err := c.Gates().Acquire(ctx, name)
 	if err != nil {
 		return err
 	}
 	fmt.Println("got", turn.Fence(), time.Now().UnixNano())
 	return turn.Release(ctx)
-}
-
-// acquire acquires a turn, and waits until the node has started.
-func acquire(ctx context.Context, c *remote.Client, name string) (gate.Turn, error) {
-	for {
-		turn, err := c.Gates().Acquire(ctx, name)
-		if !errors.Is(err, wakebell.ErrDraining) {
-			return turn, err
-		}
-		<-time.After(20 * time.Millisecond)
-	}
 }
 
 // The node that holds a client's turn is killed. The next turn, through another
@@ -74,7 +61,7 @@ func TestNodeOfTurnIsKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	name := redistest.Name(t)
-	turn, err := acquire(ctx, c, name)
+	turn, err := c.Gates().Acquire(ctx, name)
 	require.NoError(t, err)
 	ended := make(chan time.Time, 1)
 	context.AfterFunc(turn.Context(), func() { ended <- time.Now() })

@@ -122,13 +122,40 @@ func TestAcquireWaitsForNodeThatStarts(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := c.Gates().Acquire(t.Context(), "g")
-		require.ErrorIs(t, err, wakebell.ErrDraining, "a call without a deadline does not wait")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		c.cfg.DeadLink = DefaultDeadLink
+		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		turn, err := c.Gates().Acquire(ctx, "g")
-		require.NoError(t, err)
-		require.Equal(t, 60*time.Millisecond, turn.Waited(), "20 ms, then 40 ms")
-		require.NoError(t, turn.Release(t.Context()))
+		for _, ctx := range []context.Context{bounded, t.Context()} {
+			refusals = 0
+			turn, err := c.Gates().Acquire(ctx, "g")
+			require.NoError(t, err)
+			require.Equal(t, 140*time.Millisecond, turn.Waited(), "20, 40 and 80 ms")
+			require.NoError(t, turn.Release(t.Context()))
+		}
+	})
+}
+
+// Without a deadline a node is waited for as if its link was down, and an overload is not.
+func TestAcquireWithoutDeadlineGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		code := messages.Code_CODE_DRAINING
+		c := answering(t, func(asked proto.Message) messages.Answer {
+			if m, ok := asked.(*messages.AcquireTurnRequest); ok {
+				fault := messages.Failure(code, "not now")
+				fault.Request = m.GetRequest()
+				return fault
+			}
+			return nil
+		})
+		c.cfg.DeadLink = DefaultDeadLink
+		began := time.Now()
+		_, err := c.Gates().Acquire(t.Context(), "g")
+		require.ErrorIs(t, err, wakebell.ErrDraining)
+		require.GreaterOrEqual(t, time.Since(began), DefaultDeadLink)
+		code, began = messages.Code_CODE_OVERLOADED, time.Now()
+		_, err = c.Gates().Acquire(t.Context(), "g")
+		require.ErrorIs(t, err, wakebell.ErrOverloaded)
+		require.Zero(t, time.Since(began))
 	})
 }

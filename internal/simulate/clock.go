@@ -143,7 +143,7 @@ func (s *sim) allStarts() []*starts {
 	return all
 }
 
-// withSteps has the clock of Redis step in an eighth of the plans, some of them with joins or reminders.
+// withSteps has the clock of Redis step in a ninth of the plans, some of them with joins or reminders.
 func (p *Plan) withSteps() {
 	if p.Seed%16 != 4 && p.Seed%64 != 49 && p.Seed%32 != 10 {
 		return

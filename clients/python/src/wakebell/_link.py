@@ -167,7 +167,7 @@ class Link:
                 if not self.closed or task is not None and task.cancelling():
                     raise
                 raise errors.ClosedError("the client is closed") from None
-            except (errors.UnavailableError, errors.OverloadedError, errors.DrainingError):
+            except (errors.UnavailableError, errors.OverloadedError):
                 if deadline is not None and time.monotonic() + WAIT_AGAIN >= deadline:
                     raise
             await asyncio.sleep(WAIT_AGAIN)

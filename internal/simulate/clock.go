@@ -33,9 +33,9 @@ func (s *sim) stepClock(o Op) {
 			of.setBack(-step)
 		}
 	}
-	for _, h := range lapsed { // it may be valid again
-		if h.lapsed = h.token; h.leased(s.now()) && !h.running(s.ctx) {
-			h.token = ""
+	for _, l := range lapsed { // it may be valid again
+		if l.lapsed = l.token; l.leased(s.now()) && !l.running(s.ctx) {
+			l.token = ""
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (s *sim) setBackBy() (by time.Duration) {
 // that are due stay so, and what has expired does not come back.
 func (s *sim) beforeStep() {
 	for lease := range s.judge.leases {
-		s.judge.voided[lease] = true
+		s.judge.overtaken[lease] = true
 	}
 	for id, m := range s.judge.marks {
 		if !m.until.After(s.now()) {
@@ -69,38 +69,38 @@ func (s *sim) beforeStep() {
 		}
 	}
 	s.messages.expire()
-	for _, h := range s.held() {
-		if !h.due.After(s.now()) {
-			h.ripe = h.due
+	for _, l := range s.timers() {
+		if !l.due.After(s.now()) {
+			l.ripe = l.due
 		}
 	}
 }
 
 // lapsed returns the timers whose leases have expired.
-func (s *sim) lapsed() []holding {
-	return slices.DeleteFunc(s.held(), func(h holding) bool { return h.token == "" || h.leased(s.now()) })
+func (s *sim) lapsed() []located {
+	return slices.DeleteFunc(s.timers(), func(l located) bool { return l.token == "" || l.leased(s.now()) })
 }
 
-// holding is a timer, and where it may be.
-type holding struct {
+// located is a timer, and where it may be.
+type located struct {
 	*version
 	topic string
 	in    []*shards.Store
 }
 
 // running reports whether Redis takes the lease of a timer for valid.
-func (h holding) running(ctx context.Context) bool {
-	return slices.ContainsFunc(h.in, func(in *shards.Store) bool {
-		t, err := in.Get(ctx, h.topic, h.id)
+func (l located) running(ctx context.Context) bool {
+	return slices.ContainsFunc(l.in, func(in *shards.Store) bool {
+		t, err := in.Get(ctx, l.topic, l.id)
 		return err == nil && t.Running
 	})
 }
 
-// held returns all timers.
-func (s *sim) held() (all []holding) {
+// timers returns all timers.
+func (s *sim) timers() (all []located) {
 	add := func(timers map[string]*version, topic func(id string) string, in ...*shards.Store) {
 		for _, id := range slices.Sorted(maps.Keys(timers)) {
-			all = append(all, holding{timers[id], topic(id), in})
+			all = append(all, located{timers[id], topic(id), in})
 		}
 	}
 	is := func(topic string) func(string) string { return func(string) string { return topic } }
@@ -148,6 +148,6 @@ func (p *Plan) withSteps() {
 	if p.Seed%16 != 4 && p.Seed%64 != 49 && p.Seed%32 != 10 {
 		return
 	}
-	p.strew(clocks, 7, 10)
+	p.addFaults(clocks, 7, 10)
 	p.Steps = true
 }

@@ -217,6 +217,6 @@ func (p *Plan) withDamage() {
 	if p.Seed%16 != 12 {
 		return
 	}
-	p.strew(damages, 8, 6)
+	p.addFaults(damages, 8, 6)
 	p.Damages = true
 }

@@ -45,19 +45,20 @@ func (s *sim) expiry(ttl time.Duration) time.Time {
 
 // judge knows what the topic has to have and to do, and checks it with every step.
 type judge struct {
-	sim      *sim
-	payloads int
-	current  map[string]*version
-	lost     map[string]*version            // that Redis has lost, but for their payloads
-	ofKey    map[string]map[string]*version // those of current with a key, by key
-	running  map[*version]bool              // that have leases, and some that had one
-	dead     map[string][]*version          // the newest dead letter of each id
-	leases   map[string]*version            // by id and token
-	voided   map[string]bool                // leases that Redis has lost, or before whose end its clock has stepped
-	answered map[string]uint64              // the last sequence of each stream
-	marks    map[string]mark                // of ids that were scheduled with Once
-	starts   *starts
-	passed   map[string]map[string]int // of a key that waits: how many timers of other keys have started since its last one
+	sim       *sim
+	payloads  int
+	current   map[string]*version
+	lost      map[string]*version            // that Redis has lost, but for their payloads
+	ofKey     map[string]map[string]*version // those of current with a key, by key
+	running   map[*version]bool              // that have leases, and some that had one
+	dead      map[string][]*version          // the newest dead letter of each id
+	leases    map[string]*version            // by id and token
+	voided    map[string]bool                // leases that Redis has lost
+	overtaken map[string]bool                // leases that existed when the clock of Redis stepped
+	answered  map[string]uint64              // the last sequence of each stream
+	marks     map[string]mark                // of ids that were scheduled with Once
+	starts    *starts
+	passed    map[string]map[string]int // of a key that waits: how many timers of other keys have started since its last one
 
 	fixed   bool          // neither limits nor shards have changed
 	tuned   bool          // limits have changed
@@ -71,7 +72,7 @@ type judge struct {
 
 func newJudge(s *sim) *judge {
 	j := &judge{
-		sim: s, current: map[string]*version{}, lost: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, voided: map[string]bool{}, answered: map[string]uint64{},
+		sim: s, current: map[string]*version{}, lost: map[string]*version{}, ofKey: map[string]map[string]*version{}, running: map[*version]bool{}, dead: map[string][]*version{}, leases: map[string]*version{}, voided: map[string]bool{}, overtaken: map[string]bool{}, answered: map[string]uint64{},
 		marks: map[string]mark{}, passed: map[string]map[string]int{}, fixed: true, plain: true, flow: s.plan.Settings.Flow,
 	}
 	j.starts = newStarts(s, s.plan.Settings.Flow, func() bool { return j.fixed })
@@ -320,21 +321,22 @@ func (j *judge) leased(v *version) {
 // begins checks that a handler may begin.
 func (j *judge) begins(p *poller, l *leasing.Lease, r *run) {
 	j.sim.result.Delivered++
-	v := j.leases[l.ID+" "+string(l.Token)]
+	own := l.ID + " " + string(l.Token)
+	v := j.leases[own]
 	if v == nil {
 		j.sim.broken("fence", "%s begins without a lease", l.ID)
 	}
-	if v.early(j.sim.now()) && v == j.current[l.ID] && v.token == l.Token && !j.voided[l.ID+" "+string(l.Token)] {
+	if v.early(j.sim.now()) && v == j.current[l.ID] && v.token == l.Token && !j.overtaken[own] {
 		j.sim.broken("never early", "%s begins %v early", l.ID, v.due.Sub(j.sim.now()))
 	}
-	if j.stalled || r.cause != nil || j.voided[l.ID+" "+string(l.Token)] {
+	if j.stalled || r.cause != nil || j.overtaken[own] {
 		return
 	}
 	for _, n := range j.sim.nodes {
 		for _, other := range n.pollers {
 			for _, running := range other.handling {
 				o, lease := running.Run.(*run), running.ID+" "+string(running.Token)
-				if running != l && !j.voided[lease] && running.ID == l.ID && o.cause == nil && o.expires.After(time.Now()) && j.leases[lease] == v {
+				if running != l && !j.voided[lease] && !j.overtaken[lease] && running.ID == l.ID && o.cause == nil && o.expires.After(time.Now()) && j.leases[lease] == v {
 					j.sim.broken("exclusion", "%s begins on %s and runs on %s", l.ID, p.node.name, n.name)
 				}
 			}

@@ -1,11 +1,13 @@
 package simulate
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/backoff"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // outage is a time in which Redis is away, or refuses what nodes and clients ask of it.
@@ -73,7 +75,7 @@ func (s *sim) attempt(call func() error) (refused bool, err error) {
 		defer s.server.SetError("")
 	}
 	err = call()
-	return err != nil, err
+	return err != nil && (s.refusesAll() || errors.Is(err, wakebelltype.ErrWrongType)), err
 }
 
 // withOutages adds outages of Redis to an eighth of the plans, and to a quarter of those with
@@ -83,7 +85,7 @@ func (p *Plan) withOutages() {
 		return
 	}
 	p.Loss = max(p.Loss, 0.02) // calls are repeated
-	p.strew(outages, 4, 12)
+	p.addFaults(outages, 4, 12)
 }
 
 // supervisor holds the pollers of a node while a Redis is down, as that of a System does: one

@@ -193,9 +193,9 @@ func (p *Plan) with(those drawn, generator uint64) {
 	p.Ops = ops
 }
 
-// strew adds faults to the operations before all is calm, one after every so many. They have a
+// addFaults adds faults to the operations before all is calm, one after every so many. They have a
 // generator of their own, so that the plans of other seeds are as they were.
-func (p *Plan) strew(those drawn, generator uint64, every int) {
+func (p *Plan) addFaults(those drawn, generator uint64, every int) {
 	r := rand.New(rand.NewPCG(p.Seed, generator)) //nolint:gosec // a plan is to be repeated
 	var some []*kind
 	for i := range kinds {

@@ -116,7 +116,11 @@ func (t *dialErrors) options(cfg Config) []grpc.DialOption {
 	return append(wire.DialOptions(cfg.TLS, cfg.MaxMessage),
 		grpc.WithTransportCredentials(&watchedCredentials{wire.Transport(cfg.TLS), t, cfg.TLS != nil}),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			conn, err := (&net.Dialer{Timeout: wire.DialTimeout}).DialContext(ctx, "tcp", address)
+			dial := cfg.network.Dial
+			if dial == nil {
+				dial = (&net.Dialer{Timeout: wire.DialTimeout}).DialContext
+			}
+			conn, err := dial(ctx, "tcp", address)
 			if err != nil {
 				t.Note(err)
 			}

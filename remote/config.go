@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -123,7 +124,12 @@ type Config struct {
 	// peer has to connect first.
 	Peers []string
 
-	logger *slog.Logger // of the Connection
+	logger  *slog.Logger     // of the Connection
+	network testhook.Network // of tests
+}
+
+func init() {
+	testhook.Connect = func(cfg any, n testhook.Network) { cfg.(*Config).network = n }
 }
 
 // Allow permits peers to send messages of certain types to an actor.
@@ -220,7 +226,7 @@ func (c Config) settings() peer.Settings {
 		Tokens: c.Tokens, TokenCertificates: c.TokenCertificates, Token: c.Token,
 		Insecure: c.Insecure, MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
 		HandlerOptions: c.HandlerOptions, QueueHandlerOptions: c.QueueHandlerOptions, Operators: c.Operators, Rights: c.Rights,
-		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.logger,
+		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.logger, Network: c.network,
 	}
 	for _, a := range c.Allow {
 		s.Allow = append(s.Allow, peer.AllowedActor(a))

@@ -6,6 +6,7 @@ package testhook
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
@@ -39,7 +40,17 @@ type Holder interface {
 	Result(ctx context.Context, value envelope.Envelope) error
 }
 
+// Network takes the place of the operating system's network in a test: sockets do not
+// work in virtual time. A nil function is that of package net.
+type Network struct {
+	Listen func(network, address string) (net.Listener, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
 var (
+	// Connect sets the Network of a *remote.Config. Package remote sets this function.
+	Connect func(cfg any, n Network)
+
 	// Hook sets the hooks of a *wakebell.System that is not started.
 	Hook func(system any, h Hooks)
 

@@ -118,7 +118,7 @@ func (g *Guard) Listen() (err error) {
 	if err != nil {
 		return argument.Invalid("Address", "%v", err)
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	listener, err := g.Cfg.listen(net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", g.Cfg.Address, err)
 	}

@@ -143,7 +143,7 @@ func (g *Guard) NoteHTTP(text string) { g.logRefusal("", "", errors.New(text)) }
 
 // ListenHTTP listens for HTTP. Its connections are bounded like those of gRPC.
 func (g *Guard) ListenHTTP(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+	l, err := g.Cfg.listen(address)
 	if err != nil {
 		return nil, err
 	}

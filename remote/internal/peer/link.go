@@ -48,7 +48,7 @@ func (g *Guard) connectAndWrite(ctx context.Context, p *peer) error {
 	}
 	defer func() { end(false) }()
 	options := append(wire.DialOptions(g.Cfg.TLS, g.Cfg.MaxMessage), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-		return peerDialer().DialContext(ctx, "tcp", dial)
+		return g.Cfg.dial(ctx, dial)
 	}))
 	conn, err := grpc.NewClient("passthrough:///"+p.address, options...)
 	if err != nil {

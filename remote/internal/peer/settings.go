@@ -1,11 +1,14 @@
 package peer
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
+	"net"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/remote/rights"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -27,6 +30,7 @@ type Settings struct {
 	Peers                      []string
 	Allow                      []AllowedActor
 	Logger                     *slog.Logger
+	Network                    testhook.Network
 	Metrics                    *metrics.Metrics // nil measures nothing
 }
 
@@ -35,6 +39,22 @@ type AllowedActor struct {
 	Actor    string
 	Messages []string
 	Watch    bool
+}
+
+// listen listens for TCP.
+func (s Settings) listen(address string) (net.Listener, error) {
+	if s.Network.Listen != nil {
+		return s.Network.Listen("tcp", address)
+	}
+	return net.Listen("tcp", address)
+}
+
+// dial connects to a peer.
+func (s Settings) dial(ctx context.Context, address string) (net.Conn, error) {
+	if s.Network.Dial != nil {
+		return s.Network.Dial(ctx, "tcp", address)
+	}
+	return peerDialer().DialContext(ctx, "tcp", address)
 }
 
 func (s Settings) asksForCertificates() bool { return s.TLS != nil && s.TLS.ClientCAs != nil }

@@ -1,0 +1,61 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"strconv"
+	"time"
+)
+
+// How handlers end.
+const (
+	acks   = "acks"
+	fails  = "fails"
+	panics = "panics"
+	ends   = "ends with its context"
+)
+
+var errFailed = errors.New("failed")
+
+// draw returns a number below n that depends on the plan and a name alone, so that it does not
+// depend on the order in which goroutines run.
+func (p *Plan) draw(name string, n int) int {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strconv.FormatUint(p.Seed, 10) + name)) // it returns no error
+	return int(h.Sum64() >> 8 % uint64(n))                        //nolint:gosec // below n
+}
+
+// handle is the handler of all topics and of the queue.
+func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, at string) error {
+	name := body + "#" + strconv.Itoa(attempt)
+	r, stop := f.begin(ctx, subject, body, attempt, at)
+	defer stop()
+	var takes time.Duration
+	switch n := f.plan.draw(name, 100); {
+	case n < 50:
+	case n < 75:
+		takes = time.Duration(1+f.plan.draw(name+"for", 500)) * time.Millisecond
+	default: // its lease is extended
+		takes = time.Duration(1+f.plan.draw(name+"for", 9000)) * time.Millisecond
+	}
+	if takes > 0 {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			f.finish(ctx, r, ends)
+			return ctx.Err()
+		}
+	}
+	switch n := f.plan.draw(name+"ends", 100); {
+	case attempt > 5 || n < 80:
+		f.finish(ctx, r, acks)
+		return nil
+	case n < 95:
+		f.finish(ctx, r, fails)
+		return errFailed
+	default:
+		f.finish(ctx, r, panics)
+		panic("as the plan says")
+	}
+}

@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/outbox"
+)
+
+// Plan is what a run does, and with which processes. It is drawn from a seed.
+type Plan struct {
+	Seed    uint64
+	Nodes   int
+	Clients int
+	Keys    bool // topics have PerKey(1)
+	Brief   bool // delays are of seconds only
+	Ops     []Op // during the first two thirds of them there are faults
+	Outbox  *Outbox
+}
+
+// Op is an operation of a plan.
+type Op struct {
+	At      time.Duration
+	kind    *kind
+	Number  int
+	A, B, C int // what the operation makes of them
+}
+
+func (o Op) String() string {
+	return fmt.Sprintf("%8v %d %s %d %d %d", o.At.Round(time.Millisecond), o.Number, o.kind.name, o.A, o.B, o.C)
+}
+
+// body returns the body of what the operation schedules, which no other operation has.
+func (o Op) body() string { return fmt.Sprintf("body-%d", o.Number) }
+
+// String returns the seed and the operations.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %d nodes, %d clients, keys %v, brief %v, outbox %v\n", p.Seed, p.Nodes, p.Clients, p.Keys, p.Brief, p.Outbox != nil)
+	for _, o := range p.Ops {
+		fmt.Fprintln(&b, o)
+	}
+	return b.String()
+}
+
+// Draw draws a plan with a number of operations. box may be nil.
+func Draw(seed uint64, ops int, box *Outbox) *Plan {
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a plan is to be repeated
+	p := &Plan{Seed: seed, Nodes: 1 + r.IntN(3), Clients: 1 + r.IntN(3), Keys: r.IntN(2) == 0, Brief: r.IntN(2) == 0, Outbox: box}
+	var all, calm []*kind
+	for i := range kinds {
+		k := &kinds[i]
+		if k.outbox && box == nil {
+			continue
+		}
+		some := slices.Repeat([]*kind{k}, k.weight)
+		if all = append(all, some...); !k.fault {
+			calm = append(calm, some...)
+		}
+	}
+	at, pause := time.Duration(0), int64([]time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}[r.IntN(3)])
+	for i := range ops {
+		at += time.Duration(r.Int64N(pause))
+		o := Op{At: at, Number: i, A: r.IntN(100), B: r.IntN(100), C: r.IntN(100)}
+		if o.kind = all[r.IntN(len(all))]; i >= p.calm(ops) {
+			o.kind = calm[r.IntN(len(calm))]
+		}
+		p.Ops = append(p.Ops, o)
+	}
+	return p
+}
+
+// calm is the first of a number of operations after which there are no faults.
+func (p *Plan) calm(ops int) int { return ops * 2 / 3 }
+
+// delays are those of timers and reminders.
+var delays = []time.Duration{
+	0, 0, time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+	20 * time.Second, time.Minute, 3 * time.Minute,
+}
+
+func (p *Plan) delay(o Op) time.Duration {
+	some := delays
+	if p.Brief {
+		some = delays[:8]
+	}
+	return some[(o.A+o.B+o.C)%len(some)]
+}
+
+// kind is a kind of operation. Its weight says how often it is drawn.
+type kind struct {
+	name   string
+	weight int
+	fault  bool
+	outbox bool // it needs a database
+	do     func(f *fleet, o Op)
+}
+
+// kinds are all operations.
+var kinds []kind
+
+func init() { // in a function, because operations name their kinds
+	kinds = []kind{
+		{name: "schedule", weight: 12, do: (*fleet).schedule},
+		{name: "cancel", weight: 4, do: (*fleet).cancel},
+		{name: "schedule with a key", weight: 4, do: (*fleet).scheduleOnce},
+		{name: "publish", weight: 4, do: (*fleet).publish},
+		{name: "take a turn", weight: 6, do: (*fleet).takeTurn},
+		{name: "remind", weight: 4, do: func(f *fleet, o Op) { f.remind(o, false) }},
+		{name: "forget", weight: 1, do: func(f *fleet, o Op) { f.remind(o, true) }},
+		{name: "commit", weight: 4, outbox: true, do: (*fleet).commit},
+
+		{name: "cut a link", weight: 2, fault: true, do: (*fleet).cutLink},
+		{name: "silence a link", weight: 3, fault: true, do: (*fleet).silenceLink},
+		{name: "delay a link", weight: 1, fault: true, do: (*fleet).delayLink},
+		{name: "crash a node", weight: 2, fault: true, do: func(f *fleet, o Op) { f.restartNode(o, (*node).crash) }},
+		{name: "drain a node", weight: 1, fault: true, do: func(f *fleet, o Op) { f.restartNode(o, (*node).drain) }},
+		{name: "crash a client", weight: 1, fault: true, do: func(f *fleet, o Op) { f.restartClient(o, (*client).crash) }},
+		{name: "close a client", weight: 1, fault: true, do: func(f *fleet, o Op) { f.restartClient(o, (*client).close) }},
+		{name: "Redis is away", weight: 1, fault: true, do: (*fleet).redisAway},
+		{name: "Redis loses replies", weight: 1, fault: true, do: (*fleet).redisLoses},
+		{name: "cut a node off from Redis", weight: 1, fault: true, do: (*fleet).cutOffNode},
+		{name: "flush scripts", weight: 1, fault: true, do: (*fleet).flushScripts},
+	}
+}
+
+// Outbox is a database with the rows of an outbox, and its relays. The simulation has no driver
+// of its own.
+type Outbox struct {
+	DB  *sql.DB
+	Box *outbox.Outbox
+}
+
+// Relay starts a relay beside a System.
+func (b *Outbox) Relay(sys *wakebell.System) (stopper, error) {
+	r, err := b.Box.StartRelay(sys, b.DB, outbox.RelayConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// commit writes a timer into the outbox and commits it, or rolls it back.
+func (f *fleet) commit(o Op) {
+	t := timer{topic: []string{jobs, orders}[o.B%2], body: o.body(), in: f.plan.delay(o)}
+	box, ctx := f.plan.Outbox, context.WithoutCancel(f.ctx)
+	w := f.writing(subjectOf(t.topic, ""), t.body, "", "the outbox", t.in)
+	w.single = true
+	tx, err := box.DB.BeginTx(ctx, nil)
+	if err == nil {
+		err = box.Box.Schedule(ctx, tx, t.draft())
+	}
+	f.check(err, "write a row")
+	if err != nil {
+		return
+	}
+	rolledBack := o.C%4 == 0
+	if rolledBack {
+		err = tx.Rollback()
+	} else {
+		err = tx.Commit()
+	}
+	f.check(err, "end a transaction")
+	if f.wrote(w, answer{due: time.Now().Add(t.in)}, err, true); rolledBack {
+		w.result = refused
+	}
+}

@@ -135,7 +135,7 @@ func (c *client) stop(dead bool) {
 	s.subs.Wait()
 	s.remote.Close()
 	s.web.CloseIdleConnections()
-	c.fleet.net.kill(c.host)
+	c.fleet.net.leave(c.host)
 }
 
 // stopped reports whether an error is that of a process that ended meanwhile.

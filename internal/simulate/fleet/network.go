@@ -18,7 +18,7 @@ import (
 type network struct {
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]*listener
-	conns     map[*conn]*conn // each end to the other
+	conns     map[*conn]bool // both ends of each
 	paths     map[[2]netip.Addr]*path
 	quick     map[netip.Addr]bool // hosts to which and from which nothing takes time
 	dead      map[netip.Addr]bool
@@ -28,7 +28,7 @@ type network struct {
 
 func newNetwork() *network {
 	return &network{
-		listeners: map[netip.AddrPort]*listener{}, conns: map[*conn]*conn{},
+		listeners: map[netip.AddrPort]*listener{}, conns: map[*conn]bool{},
 		paths: map[[2]netip.Addr]*path{}, quick: map[netip.Addr]bool{}, dead: map[netip.Addr]bool{}, apart: map[[2]netip.Addr]int{}, ports: 20000,
 	}
 }
@@ -104,6 +104,14 @@ func (n *network) separate(one, other netip.Addr) (join func()) {
 	}
 }
 
+// leave ends what a process that has closed its connections still has in the network. What it sent
+// before arrives.
+func (n *network) leave(host netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dead[host] = true
+}
+
 // kill ends all that a process has in the network, like its death: nothing that it does
 // afterwards arrives anywhere, until revive is called for its next incarnation.
 func (n *network) kill(host netip.Addr) {
@@ -115,11 +123,19 @@ func (n *network) kill(host netip.Addr) {
 			listeners = append(listeners, l)
 		}
 	}
+	var ends []*conn
+	for c := range n.conns {
+		if hostOf(c.near) == host {
+			ends = append(ends, c)
+		}
+	}
 	n.mu.Unlock()
 	for _, l := range listeners {
 		_ = l.Close() // it returns nil
 	}
-	n.reset(host, netip.Addr{})
+	for _, c := range ends {
+		c.shut(syscall.ECONNRESET)
+	}
 }
 
 func (n *network) revive(host netip.Addr) {
@@ -135,7 +151,7 @@ func (n *network) reset(one, other netip.Addr) {
 	for c := range n.conns {
 		near, away := hostOf(c.near), hostOf(c.away)
 		if near == one && (away == other || other == netip.Addr{}) || away == one && near == other {
-			broken = append(broken, c, n.conns[c])
+			broken = append(broken, c)
 		}
 	}
 	n.mu.Unlock()
@@ -213,7 +229,7 @@ func (n *network) connect(ctx context.Context, from netip.Addr, to netip.AddrPor
 	one := &conn{in: back, out: there, near: near, away: away}
 	other := &conn{in: there, out: back, near: away, away: near}
 	one.forget, other.forget = func() { n.forget(one) }, func() { n.forget(other) }
-	n.conns[one], n.conns[other] = other, one
+	n.conns[one], n.conns[other] = true, true
 	n.mu.Unlock()
 	select {
 	case l.accepted <- other:

@@ -193,7 +193,7 @@ func (n *node) drain() {
 		n.fleet.check(err, "stop a node")
 	}
 	n.end(run)
-	n.fleet.net.kill(n.host)
+	n.fleet.net.leave(n.host)
 }
 
 // end ends what is left of an incarnation whose System has stopped.

@@ -16,8 +16,9 @@ type stream struct {
 
 	mu       sync.Mutex
 	sent     []packet
-	closed   bool  // no more bytes come
-	err      error // why the reader gets no more; nil: it has not broken
+	last     error // what the reader gets after what was sent; nil: more may come
+	err      error // what it gets at once; nil: neither has it gone nor is the connection broken
+	broken   bool  // the writer gets an error
 	deadline time.Time
 	change   chan struct{} // closed at each change
 }
@@ -36,11 +37,17 @@ func (s *stream) changed() {
 	s.change = make(chan struct{})
 }
 
+// write sends bytes. That the reader has gone is not known here before the other direction says so.
 func (s *stream) write(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil || s.closed {
+	switch {
+	case s.broken:
 		return syscall.EPIPE
+	case s.last != nil:
+		return net.ErrClosed
+	case s.err != nil:
+		return nil
 	}
 	s.sent = append(s.sent, packet{append([]byte(nil), b...), time.Now().Add(s.path.latency())})
 	s.changed()
@@ -71,9 +78,9 @@ func (s *stream) read(b []byte) (int, error) {
 			return n, nil
 		case !silent && len(s.sent) > 0:
 			next = s.sent[0].at
-		case !silent && s.closed:
+		case !silent && s.last != nil:
 			s.mu.Unlock()
-			return 0, io.EOF
+			return 0, s.last
 		}
 		if !s.deadline.IsZero() && (next.IsZero() || s.deadline.Before(next)) {
 			next = s.deadline
@@ -99,13 +106,24 @@ func await(until time.Time, one, other <-chan struct{}) {
 	}
 }
 
-// end ends the stream: after the bytes that were sent, or at once with an error.
-func (s *stream) end(err error) {
+// end ends the stream after what was sent.
+func (s *stream) end(last error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed = true; err != nil && s.err == nil {
+	if s.last == nil {
+		s.last = last
+	}
+	s.changed()
+}
+
+// stop ends the reading at once.
+func (s *stream) stop(err error, broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
 		s.err, s.sent = err, nil
 	}
+	s.broken = s.broken || broken
 	s.changed()
 }
 
@@ -135,19 +153,25 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // Close implements net.Conn. The other end reads what was sent before.
 func (c *conn) Close() error {
-	c.once.Do(func() {
-		c.in.end(net.ErrClosed)
-		c.out.end(nil)
-		c.forget()
-	})
+	c.shut(io.EOF)
 	return nil
 }
 
-// reset breaks both directions at once.
+// shut ends this end of the connection. The other gets an error after what was sent, and not
+// while the path to it is silent.
+func (c *conn) shut(last error) {
+	c.once.Do(func() {
+		c.in.stop(net.ErrClosed, false)
+		c.out.end(last)
+		c.forget()
+	})
+}
+
+// reset breaks both directions at once, for both ends.
 func (c *conn) reset() {
 	err := &net.OpError{Op: "read", Net: "tcp", Source: c.near, Addr: c.away, Err: syscall.ECONNRESET}
-	c.in.end(err)
-	c.out.end(err)
+	c.in.stop(err, true)
+	c.out.stop(err, true)
 }
 
 func (c *conn) LocalAddr() net.Addr                { return c.near }

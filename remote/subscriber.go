@@ -251,7 +251,8 @@ func (t *subscriber) ended(m *messages.LeasesEnded) {
 		case messages.LeaseEnd_LEASE_END_TOO_OLD:
 			cause = wakebell.ErrLeaseTooOld
 		case messages.LeaseEnd_LEASE_END_DRAINING:
-			cause = wakebell.ErrDraining
+			t.interrupt(e.GetDelivery()) // the node waits for the verdict
+			continue
 		}
 		t.lose(e.GetDelivery(), cause)
 	}

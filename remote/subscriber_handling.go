@@ -123,6 +123,16 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 	return v
 }
 
+// interrupt ends the context of a handler, whose verdict counts if it comes soon.
+func (t *subscriber) interrupt(delivery uint64) {
+	t.mu.Lock()
+	r := t.running[delivery]
+	t.mu.Unlock()
+	if r != nil {
+		r.cancel(wakebell.ErrDraining)
+	}
+}
+
 func (t *subscriber) lose(delivery uint64, cause error) {
 	t.mu.Lock()
 	r := t.running[delivery]

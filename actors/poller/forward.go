@@ -3,12 +3,14 @@ package poller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -218,7 +220,8 @@ type LeaseSink interface {
 	// Extended reports that a ForwardedLease.Extend was confirmed: Until has
 	// moved.
 	Extended(h *ForwardedLease)
-	// Over reports that a lease ended without an answer.
+	// Over reports that a lease ended without an answer. One that ended because of a drain may
+	// be answered for a short time, and is left to expire otherwise.
 	Over(m *messages.LeaseEnded)
 }
 
@@ -256,9 +259,25 @@ func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.
 		return answer, nil
 	case <-ctx.Done():
 		to.Over(leaseEndedMessage(m, context.Cause(ctx)))
-		return nil, context.Cause(ctx)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrDraining) {
+		return nil, cause
+	}
+	select {
+	case answer = <-h.answers:
+		return answer, nil
+	case <-time.After(drainAnswer):
+		return nil, errUnheard
 	}
 }
+
+// drainAnswer is how long a LeaseSink has for its answer once a drain has ended its lease: less
+// than the poller waits for handlers.
+const drainAnswer = leasing.DrainGrace / 2
+
+// errUnheard leaves the lease of a drain to expire: another handler must not get the timer while
+// the one of the LeaseSink may not have heard that its lease has ended.
+var errUnheard = fmt.Errorf("%w: no answer after the drain", ErrTargetGone)
 
 // leaseEndedMessage returns the notification that a lease has ended.
 func leaseEndedMessage(m *messages.Lease, cause error) *messages.LeaseEnded {

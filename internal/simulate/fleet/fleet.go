@@ -47,18 +47,24 @@ func (b Broken) String() string { return b.Promise + ": " + b.About }
 
 // Run runs a plan. Call it in a synctest bubble: it waits in virtual time.
 func Run(ctx context.Context, p *Plan) Result {
-	ctx, end := context.WithCancel(ctx)
+	f, end := newFleet(ctx, p)
 	defer end()
 	began := time.Now()
-	f := &fleet{plan: p, ctx: ctx, net: newNetwork(), locks: locks{held: map[string]chan struct{}{}}}
-	f.store = newStore(f.net, netip.AddrFrom4([4]byte{10, 2, 0, 1}), rand.New(rand.NewPCG(p.Seed, 1))) //nolint:gosec // a plan is to be repeated
-	f.direct = f.store.server.Client()
 	f.calm = began.Add(p.Ops[p.calm(len(p.Ops))].At)
 	f.launch()
 	f.operate(began)
 	left := f.rest()
 	f.stop(end)
 	return f.result(began, left)
+}
+
+// newFleet returns the fleet of a plan, with no process but Redis.
+func newFleet(ctx context.Context, p *Plan) (f *fleet, end context.CancelFunc) {
+	f = &fleet{plan: p, net: newNetwork(), locks: locks{held: map[string]chan struct{}{}}}
+	f.ctx, end = context.WithCancel(ctx)
+	f.store = newStore(f.net, netip.AddrFrom4([4]byte{10, 2, 0, 1}), rand.New(rand.NewPCG(p.Seed, 1))) //nolint:gosec // a plan is to be repeated
+	f.direct = f.store.server.Client()
+	return f, end
 }
 
 // launch starts all processes.

@@ -156,16 +156,24 @@ func (h *hub) free(l *held) {
 	l.gone = true
 }
 
-// leaseEnded notifies a subscriber that it lost a lease.
+// leaseEnded notifies a subscriber that it lost a lease. One that ends because the node drains stays
+// until the subscriber answers, or it expires.
 func (h *hub) leaseEnded(m *messages.LeaseEnded) {
 	l := h.held[m.GetDelivery()]
 	if l == nil {
 		return
 	}
+	drains := m.GetReason() == messages.LeaseEnd_LEASE_END_DRAINING
+	if drains && l.of == nil {
+		l.lease.Answer(l.lease.Release()) // no subscriber has it
+	}
 	if s := l.of; s != nil && s.to != nil {
 		h.root.Send(s.to, &messages.LeasesEnded{
 			Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: []*messages.LeaseEnded{m},
 		})
+	}
+	if drains && l.of != nil {
+		return // its subscriber may answer
 	}
 	h.free(l)
 	h.deal()

@@ -1,0 +1,89 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// scenario runs a test with two nodes, and a client of each.
+func scenario(t *testing.T, run func(t *testing.T, f *fleet, clients []*remote.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f, end := newFleet(t.Context(), &Plan{Nodes: 2, Clients: 2})
+		var clients []*remote.Client
+		for i := range f.plan.Nodes {
+			f.nodes, f.clients = append(f.nodes, newNode(f, i)), append(f.clients, newClient(f, i))
+			require.NoError(t, f.nodes[i].start())
+			cfg := remote.DialConfig{Config: remote.Config{Token: secret}, TurnTTL: leaseTTL}
+			testhook.Connect(&cfg.Config, f.net.of(f.clients[i].host))
+			c, err := remote.Dial(t.Context(), f.nodes[i].address(), nil, cfg)
+			require.NoError(t, err)
+			clients = append(clients, c)
+		}
+		run(t, f, clients)
+		for _, c := range clients {
+			c.Close()
+		}
+		f.stop(end)
+		require.Empty(t, f.record.trouble)
+	})
+}
+
+// silence lets nothing through between the first client and its node until the end of the test.
+func (f *fleet) silence() {
+	there, back := f.net.path(f.clients[0].host, f.nodes[0].host), f.net.path(f.nodes[0].host, f.clients[0].host)
+	there.silence(true)
+	back.silence(true)
+}
+
+// A node that stops does not release the lease of a subscriber that may not hear of it.
+func TestHandlerBehindSilentLinkEndsBeforeNextWhenNodeStops(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan error, 2)
+			began, ended := make(chan struct{}), make(chan time.Time, 1)
+			subscribe := func(c *remote.Client, name string, handle func(context.Context) error) {
+				of := remote.Subscription{Topic: orders, Name: name}
+				go func() {
+					over <- c.Subscribe(ctx, of, func(ctx context.Context, _ *messages.Lease) error { return handle(ctx) })
+				}()
+			}
+			subscribe(clients[0], "first", func(ctx context.Context) error {
+				close(began)
+				<-ctx.Done()
+				ended <- time.Now()
+				return ctx.Err()
+			})
+			_, err := wakebell.NewTopic[string](orders).Schedule(t.Context(), clients[0], "x")
+			require.NoError(t, err)
+			<-began
+			if silent {
+				f.silence()
+			}
+			second := make(chan time.Time, 1)
+			subscribe(clients[1], "second", func(context.Context) error { second <- time.Now(); return nil })
+			begin := time.Now()
+			f.nodes[0].drain()
+			next := <-second
+			require.False(t, next.Before(<-ended), "silent %v: the first handler ends before the second begins", silent)
+			if !silent {
+				require.Less(t, next.Sub(begin), leaseTTL+time.Second, "a subscriber that hears of the drain gives the timer back")
+			}
+			cancel()
+			for range 2 {
+				require.NoError(t, <-over)
+			}
+		})
+	}
+}

@@ -24,12 +24,14 @@ func (k *gatekeeper) stop(cause error) {
 }
 
 // endQueue refuses all waiters at a gate, and ends its turn; known tickets are
-// queued to be returned.
+// queued to be returned. A turn with a ttl passes on when its lease expires.
 func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	if t := q.turn; t != nil {
 		t.stop(cause)
 		k.measureEnd(t, true)
-		q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
+		if t.owner == nil || t.owner.ttl == 0 { // otherwise its owner may not hear of the end, and relies on the lease
+			q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
+		}
 		q.turn = nil
 		k.turnEnded(t, true)
 		t.settle(turnGone, ErrTurnLost)

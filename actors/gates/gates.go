@@ -175,7 +175,8 @@ func (g *Gates) Waits(ctx context.Context, name string, ticket uint64) (bool, er
 }
 
 // Close ends all turns and waits with ErrClosed, releases what is held, and stops
-// the actor of Start. A second Close waits for the first.
+// the actor of Start. Turns with a ttl, those of remote clients, pass on when their leases
+// expire. A second Close waits for the first.
 func (g *Gates) Close() error {
 	g.closeOnce.Do(func() {
 		g.ReleaseAll()

@@ -45,6 +45,28 @@ func (f *fleet) silence() {
 	back.silence(true)
 }
 
+// A node that stops does not pass on the turn of a client that may not hear of it.
+func TestTurnBehindSilentLinkEndsBeforeNextWhenNodeStops(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+			turn, err := clients[0].Gates().Acquire(t.Context(), "gate")
+			require.NoError(t, err)
+			ended := make(chan time.Time, 1)
+			context.AfterFunc(turn.Context(), func() { ended <- time.Now() })
+			if silent {
+				f.silence()
+			}
+			go f.nodes[0].drain()
+			next, err := clients[1].Gates().Acquire(t.Context(), "gate")
+			require.NoError(t, err)
+			require.False(t, time.Now().Before(<-ended), "silent %v: the turn ends before the next begins", silent)
+			require.Greater(t, next.Fence(), turn.Fence())
+			require.NoError(t, next.Release(t.Context()))
+		})
+	}
+}
+
 // A node that stops does not release the lease of a subscriber that may not hear of it.
 func TestHandlerBehindSilentLinkEndsBeforeNextWhenNodeStops(t *testing.T) {
 	t.Parallel()

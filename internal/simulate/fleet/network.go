@@ -22,7 +22,7 @@ type network struct {
 	paths     map[[2]netip.Addr]*path
 	quick     map[netip.Addr]bool // hosts to which and from which nothing takes time
 	dead      map[netip.Addr]bool
-	apart     map[[2]netip.Addr]int // who dials whom in vain
+	apart     map[[2]netip.Addr]int // pairs of hosts whose dials fail
 	ports     uint16
 }
 

@@ -182,7 +182,7 @@ func (j *judge) judgeKey(key string, writes []*write) {
 	slices.SortStableFunc(runs, func(a, b *run) int { return a.from.Compare(b.from) })
 	for i, r := range runs {
 		for _, next := range runs[i+1:] {
-			if next.from.Before(r.end()) && next.subject != r.subject {
+			if next.from.Before(r.end()) && next.subject != r.subject && !j.rewritten(r) {
 				j.breaks("one at a time by key", "%s %s begins at %v beside %s %s, %v to %v, of %s",
 					next.subject, next.body, clock(next.from), r.subject, r.body, clock(r.from), clock(r.end()), key)
 			}
@@ -202,6 +202,14 @@ func (j *judge) judgeKey(key string, writes []*write) {
 			}
 		}
 	}
+}
+
+// rewritten reports whether a timer was cancelled or scheduled again while its handler ran, which frees
+// its key.
+func (j *judge) rewritten(r *run) bool {
+	return slices.ContainsFunc(j.record.writes, func(w *write) bool {
+		return w.subject == r.subject && w.body != r.body && w.from.Before(r.end()) && !w.to.Before(r.from)
+	})
 }
 
 // sole returns when a write was acked first; nil: it was not, or is not the only one of its id.

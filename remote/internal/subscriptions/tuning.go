@@ -121,7 +121,8 @@ func (h *hub) tuned(m tuned) {
 	h.closeIfIdle()
 }
 
-// refuseAsked answers the pending requests for a topic that cannot be handled.
+// refuseAsked answers the pending requests for a topic that cannot be handled. Subscriptions that were
+// confirmed before stay, unless another attempt cannot help.
 func (h *hub) refuseAsked(err error) {
 	if h.tuning.have != absent {
 		if errors.Is(err, wakebell.ErrNotRunning) {
@@ -139,13 +140,23 @@ func (h *hub) refuseAsked(err error) {
 	case errors.Is(err, wakebell.ErrInvalid):
 		code = messages.Code_CODE_INVALID
 	}
+	refused := map[*subscriber]bool{}
 	for _, a := range h.asked {
 		fault := messages.Failure(code, err.Error())
 		fault.Request = a.message.GetRequest()
 		h.root.Send(a.sender, fault)
+		refused[a.of] = true
 	}
 	h.asked = nil
 	for _, s := range h.subscribers {
+		if s.to != nil && !refused[s] { // its request was answered while the topic was still handled
+			if code == messages.Code_CODE_UNAVAILABLE || code == messages.Code_CODE_DRAINING {
+				continue // the next sweep tries again
+			}
+			h.root.Send(s.to, &messages.LeasesEnded{
+				Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Subscription: messages.Failure(code, err.Error()),
+			})
+		}
 		s.to = nil
 		h.leaveOrder(s)
 		h.forget(s)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +109,51 @@ func TestHandlerBehindSilentLinkEndsBeforeNextWhenNodeStops(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A subscriber comes while the node gives up a queue, which the node cannot take up again for a
+// while, because Redis is away.
+func TestSubscriptionOutlivesRedisThatIsAway(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+		of, handled := remote.Subscription{Queue: letters.Keys(), Name: "s"}, make(chan string, 10)
+		publish := func(body string) {
+			_, err := letters.Publish(t.Context(), clients[1].Queues(), body)
+			require.NoError(t, err)
+		}
+		var over sync.WaitGroup
+		defer over.Wait()
+		subscribe := func(takes time.Duration) (cancel func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			over.Go(func() {
+				err := clients[0].Subscribe(ctx, of, func(_ context.Context, l *messages.Lease) error {
+					body, err := letters.Read(l)
+					handled <- body
+					<-time.After(takes)
+					return err
+				})
+				require.NoError(t, err)
+			})
+			return cancel
+		}
+		leave := subscribe(time.Second)
+		publish("first")
+		require.Equal(t, "first", <-handled)
+		f.store.goAway() // the verdict cannot be stored, and the node waits with the end of the queue
+		<-time.After(time.Second)
+		leave()
+		<-time.After(500 * time.Millisecond)
+		defer subscribe(0)()
+		<-time.After(10 * time.Second)
+		f.store.comeBack()
+		<-time.After(leaseTTL)
+		publish("second")
+		for body := ""; body != "second"; {
+			select {
+			case body = <-handled:
+			case <-time.After(time.Minute):
+				require.FailNow(t, "the message was not handled")
+			}
+		}
+	})
 }

@@ -33,7 +33,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast simulate simulate-mutants embedded-kills gate-histories cluster-failovers takeover incidents faults partitions faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast simulate simulate-fleet simulate-mutants embedded-kills gate-histories cluster-failovers takeover incidents faults partitions faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 simulate: ROUNDS = 100
 simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h OPS=600 JOBS=2 FAILURES=1 NOSHRINK=true)
 	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops $(OPS) -simulate.jobs $(JOBS) -simulate.failures $(FAILURES) -simulate.noshrink=$(NOSHRINK)
+
+simulate-fleet: ROUNDS = 100
+simulate-fleet: ## run whole Systems with clients, links and faults in virtual time; not exact (SEED=1 ROUNDS=100 OPS=600 FAILURES=1)
+	$(GO) test ./internal/simulate/fleet -run '^TestFleet$$' -v -count 1 -timeout 0 -fleet.seed $(SEED) -fleet.runs $(ROUNDS) -fleet.ops $(OPS) -fleet.failures $(FAILURES)
 
 simulate-mutants: FOR = 60s
 simulate-mutants: ## break one guard after another, and see after how many plans and seconds the simulation detects it (MUTANTS=token SEED=1 FOR=60s)

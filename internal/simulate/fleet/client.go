@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
@@ -71,12 +72,17 @@ func (c *client) start(to *node) {
 		return
 	}
 	c.fleet.net.revive(c.host)
+	conn, err := connection.WithoutRedis(connection.Config{Logger: quiet})
+	if err != nil {
+		c.fleet.check(err, "configure a client")
+		return
+	}
 	cfg := remote.DialConfig{Config: remote.Config{Token: secret}, TurnTTL: leaseTTL}
 	testhook.Connect(&cfg.Config, c.fleet.net.of(c.host))
 	s := &session{node: to, web: c.fleet.webClient(c.host)}
 	for {
 		var err error
-		if s.remote, err = remote.Dial(c.fleet.ctx, to.address(), nil, cfg); err == nil {
+		if s.remote, err = remote.Dial(c.fleet.ctx, to.address(), conn, cfg); err == nil {
 			break
 		}
 		select {

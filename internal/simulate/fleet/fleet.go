@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -38,6 +39,12 @@ type Result struct {
 	Arrived int // reminders
 	Faults  int
 	Trace   []string
+}
+
+// String returns the numbers.
+func (r Result) String() string {
+	return fmt.Sprintf("%d writes, %d runs, %d turns, %d reminders, %d faults, %v of virtual time",
+		r.Writes, r.Runs, r.Turns, r.Arrived, r.Faults, r.Virtual.Round(time.Millisecond))
 }
 
 // Broken is a promise that did not hold.

@@ -1,0 +1,48 @@
+// Package fleet simulates whole Systems: nodes with their actors, the server of package remote,
+// its clients over real gRPC and HTTP, and the relays of an outbox, in one process and in virtual
+// time (testing/synctest). Package simulate has no actors; it decides everything in one goroutine.
+//
+// # It is not exact
+//
+// The Go scheduler decides in which order goroutines run. A seed gives the same plan, with the
+// same operations at the same instants, and not the same trace: a plan that breaks a promise may
+// hold it in the next run. What a broken plan prints is its seed, its operations and the trace of
+// that run. Plans are not shrunk.
+//
+// # Processes
+//
+// A fleet has up to three nodes and three clients, each with a host in a network in memory
+// (network.go), because sockets do not work in virtual time. The network is below gRPC and
+// net/http: frames, flow control, pings, sessions, subscriptions and turns are those of production
+// at both ends. Redis is the embedded server. The path to it has no delay and is never silent,
+// because go-redis holds mutexes while it waits for the server, and virtual time stands still while
+// a goroutine waits for a mutex. It is away, loses requests and replies, or is cut off from one
+// node instead. It keeps its data.
+//
+// # Plans
+//
+// Draw draws a plan from a table of operations by weight (plan.go): calls over sessions, HTTP, the
+// gateway and the Client of a node; turns at gates; reminders; messages; rows of an outbox. During
+// two thirds of them there are faults: links that are cut, late, or silent in one direction or
+// both; nodes and clients that crash, drain and come back; Redis. Then all rests, and everything
+// has to be done within ten minutes.
+//
+// # Judge
+//
+// The judge (judge*.go) checks promises of docs/guarantees.md, docs/remote.md, docs/gates.md,
+// docs/flow.md and docs/reminders.md, when all processes have ended:
+//
+//   - never early; at least once; a refused call has no effect; a repeated call with an idempotency
+//     key or a draft that is published again makes one timer or message, as a row does
+//   - the context of a handler ends before another handler of its timer begins
+//   - a timer is not delivered again after an ack, unless there was a fault
+//   - a timer that a call found pending and cancelled or replaced does not begin
+//   - with PerKey(1), one at a time and in order by key
+//   - one turn at a time, with tokens that grow, and a guard that accepts no older one
+//   - a reminder reaches its actor until it is acknowledged, and one that was replaced or removed
+//     does not
+//   - every call and every wait for a turn ends
+//
+// It excuses repetitions for as long as there is a fault and for ten seconds after it, and says
+// nothing about an id after a call whose outcome is unknown.
+package fleet

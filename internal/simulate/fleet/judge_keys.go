@@ -1,0 +1,85 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// judgeKeys checks the order of keys: while an earlier timer is due, leased or waits for its retry,
+// no later one begins.
+func (j *judge) judgeKeys() {
+	if !j.plan.Keys {
+		return
+	}
+	byKey := map[string][]*write{}
+	for _, w := range j.record.writes {
+		if w.key != "" && w.body != "" {
+			name := topicOf(w.subject) + " " + w.key
+			byKey[name] = append(byKey[name], w)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		j.judgeKey(key, byKey[key])
+	}
+}
+
+func (j *judge) judgeKey(key string, writes []*write) {
+	var runs []*run
+	for _, w := range writes {
+		runs = append(runs, j.runs[w.body]...)
+	}
+	slices.SortStableFunc(runs, func(a, b *run) int { return a.from.Compare(b.from) })
+	for i, r := range runs {
+		for _, next := range runs[i+1:] {
+			if next.from.Before(r.end()) && next.subject != r.subject && !j.rewritten(r) {
+				j.breaks("one at a time by key", "%s %s begins at %v beside %s %s, %v to %v, of %s",
+					next.subject, next.body, clock(next.from), r.subject, r.body, clock(r.from), clock(r.end()), key)
+			}
+		}
+	}
+	for _, a := range writes {
+		acked := j.sole(a)
+		if acked == nil {
+			continue
+		}
+		for _, b := range writes {
+			if b.result == done && b.until.After(a.until) && len(j.runs[b.body]) > 0 {
+				if first := j.runs[b.body][0]; first.from.Before(*acked) && a.to.Add(leaseTTL+settling).Before(first.from) {
+					j.breaks("in order by key", "%s %s begins at %v, before %s %s of %s, which is due earlier, was acked at %v",
+						b.subject, b.body, clock(first.from), a.subject, a.body, key, clock(*acked))
+				}
+			}
+		}
+	}
+}
+
+// rewritten reports whether a timer was cancelled or scheduled again while its handler ran, or its
+// lease was on the way to it, which frees its key.
+func (j *judge) rewritten(r *run) bool {
+	return slices.ContainsFunc(j.record.writes, func(w *write) bool {
+		return w.subject == r.subject && w.body != r.body && w.from.Before(r.end()) && !w.to.Add(leaseTTL).Before(r.from)
+	})
+}
+
+// sole returns when a write was acked first; nil: it was not, or is not the only one of its id.
+func (j *judge) sole(w *write) *time.Time {
+	if w.result != done {
+		return nil
+	}
+	for _, other := range j.record.writes {
+		if other != w && other.subject == w.subject && !other.to.Before(w.from) && other.from.Before(w.until.Add(patience)) {
+			return nil
+		}
+		if other != w && other.subject == w.subject && other.result == unknown {
+			return nil
+		}
+	}
+	for _, r := range j.runs[w.body] {
+		if r.acked {
+			return &r.to
+		}
+	}
+	return nil
+}
+

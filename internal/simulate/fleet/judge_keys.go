@@ -82,4 +82,3 @@ func (j *judge) sole(w *write) *time.Time {
 	}
 	return nil
 }
-

@@ -32,4 +32,3 @@ func (j *judge) judgeTurns() {
 		}
 	}
 }
-

@@ -1,16 +1,11 @@
 package fleet
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/outbox"
 )
 
 // Plan is what a run does, and with which processes. It is drawn from a seed.
@@ -127,47 +122,5 @@ func init() { // in a function, because operations name their kinds
 		{name: "Redis loses replies", weight: 1, fault: true, do: (*fleet).redisLoses},
 		{name: "cut a node off from Redis", weight: 1, fault: true, do: (*fleet).cutOffNode},
 		{name: "flush scripts", weight: 1, fault: true, do: (*fleet).flushScripts},
-	}
-}
-
-// Outbox is a database with the rows of an outbox, and its relays. The simulation has no driver
-// of its own.
-type Outbox struct {
-	DB  *sql.DB
-	Box *outbox.Outbox
-}
-
-// Relay starts a relay beside a System.
-func (b *Outbox) Relay(sys *wakebell.System) (stopper, error) {
-	r, err := b.Box.StartRelay(sys, b.DB, outbox.RelayConfig{})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// commit writes a timer into the outbox and commits it, or rolls it back.
-func (f *fleet) commit(o Op) {
-	t := timer{topic: []string{jobs, orders}[o.B%2], body: o.body(), in: f.plan.delay(o)}
-	box, ctx := f.plan.Outbox, context.WithoutCancel(f.ctx)
-	w := f.writing(subjectOf(t.topic, ""), t.body, "", "the outbox", t.in)
-	w.single = true
-	tx, err := box.DB.BeginTx(ctx, nil)
-	if err == nil {
-		err = box.Box.Schedule(ctx, tx, t.draft())
-	}
-	f.check(err, "write a row")
-	if err != nil {
-		return
-	}
-	rolledBack := o.C%4 == 0
-	if rolledBack {
-		err = tx.Rollback()
-	} else {
-		err = tx.Commit()
-	}
-	f.check(err, "end a transaction")
-	if f.wrote(w, answer{due: time.Now().Add(t.in)}, err, true); rolledBack {
-		w.result = refused
 	}
 }

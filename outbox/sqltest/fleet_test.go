@@ -1,0 +1,58 @@
+//go:build unix
+
+package sqltest
+
+import (
+	"database/sql"
+	"flag"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/simulate/fleet"
+	"github.com/wakebell/wakebell/outbox"
+)
+
+var (
+	fleetSeed = flag.Uint64("fleet.seed", 1, "the seed of the first plan")
+	fleetRuns = flag.Int("fleet.runs", 3, "how many plans")
+	fleetOps  = flag.Int("fleet.ops", 80, "operations of a plan")
+)
+
+// TestFleet runs plans of package fleet with an outbox on SQLite, and a relay beside each node. A
+// statement that finds the database locked fails at once, because it would wait in real time.
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	for i := range *fleetRuns {
+		began := time.Now()
+		var p *fleet.Plan
+		var r fleet.Result
+		file := filepath.Join(t.TempDir(), "outbox.db")
+		synctest.Test(t, func(t *testing.T) {
+			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(0)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+			require.NoError(t, err)
+			box, err := outbox.New(nil, outbox.SQLite, outbox.Config{})
+			require.NoError(t, err)
+			require.NoError(t, box.Migrate(t.Context(), db))
+			p = fleet.Draw(*fleetSeed+uint64(i), *fleetOps, &fleet.Outbox{DB: db, Box: box})
+			r = fleet.Run(t.Context(), p)
+			require.NoError(t, db.Close())
+		})
+		if len(r.Broken) > 0 {
+			t.Log(p)
+			for _, line := range r.Trace {
+				t.Log(line)
+			}
+		}
+		for _, b := range r.Broken {
+			t.Errorf("seed %d breaks %v", p.Seed, b)
+		}
+		t.Logf("seed %d: %v in %v", p.Seed, r, time.Since(began).Round(time.Millisecond))
+		if t.Failed() {
+			return
+		}
+	}
+}

@@ -25,11 +25,16 @@ func (j *judge) judgeKeys() {
 }
 
 func (j *judge) judgeKey(key string, writes []*write) {
-	var runs []*run
+	bodies := map[string]bool{}
 	for _, w := range writes {
-		runs = append(runs, j.runs[w.body]...)
+		bodies[w.body] = true
 	}
-	slices.SortStableFunc(runs, func(a, b *run) int { return a.from.Compare(b.from) })
+	var runs []*run // in the order in which they began
+	for _, r := range j.record.runs {
+		if bodies[r.body] {
+			runs = append(runs, r)
+		}
+	}
 	for i, r := range runs {
 		for _, next := range runs[i+1:] {
 			if next.from.Before(r.end()) && next.subject != r.subject && !j.rewritten(r) {

@@ -10,7 +10,7 @@ import (
 func (j *judge) judgeReminders() {
 	byName := map[string][]*alarm{}
 	for _, a := range j.record.alarms {
-		byName[a.cart+" "+a.name] = append(byName[a.cart+" "+a.name], a)
+		byName[a.subject()] = append(byName[a.subject()], a)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		alarms := byName[name]

@@ -15,7 +15,7 @@ func (j *judge) judgeTurns() {
 			if next.gate != t.gate {
 				break
 			}
-			if t.to.IsZero() || next.from.Before(t.to) {
+			if t.to.IsZero() || next.from.Before(micros(t.to)) {
 				j.breaks("one turn at a time", "%s has turn %d at %s from %v, beside %s with %d, %v to %v",
 					next.at, next.fence, t.gate, clock(next.from), t.at, t.fence, clock(t.from), clock(t.to))
 			}

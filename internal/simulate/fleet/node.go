@@ -116,6 +116,14 @@ func (n *node) launch() (*incarnation, error) {
 		Address: n.address(), HTTPAddress: n.web(), Tokens: map[string]string{secret: "clients"}, Insecure: true,
 		HandlerOptions: n.fleet.plan.topicOptions(), QueueHandlerOptions: queueOptions(),
 	}
+	for i := range n.fleet.plan.Nodes {
+		if i != n.number {
+			served.Peers = append(served.Peers, newNode(n.fleet, i).address())
+		}
+	}
+	for i := range carts {
+		served.Allow = append(served.Allow, remote.Allow{Actor: cartName(i), Messages: []string{"wakebell.v1.Reminder"}})
+	}
 	testhook.Connect(&served, n.fleet.net.of(n.host))
 	if run.server, err = remote.Serve(run.sys, served); err != nil {
 		return nil, err
@@ -138,7 +146,7 @@ func (n *node) config() wakebell.Config {
 		Reminders: &reminder.Config{
 			Node: n.name(), AckTimeout: ackTimeout, RetryInitial: time.Second, RetryLimit: retryLimit, MaxAttempts: unlimited,
 		},
-		DrainTimeout: leaseTTL, WaitForRedis: time.Hour, Gates: gate.Config{LeaseTTL: leaseTTL},
+		DrainTimeout: time.Second, WaitForRedis: time.Hour, Gates: gate.Config{LeaseTTL: leaseTTL},
 	}
 }
 

@@ -115,7 +115,7 @@ func init() { // in a function, because operations name their kinds
 		{name: "silence a link", weight: 3, fault: true, do: (*fleet).silenceLink},
 		{name: "delay a link", weight: 1, fault: true, do: (*fleet).delayLink},
 		{name: "crash a node", weight: 2, fault: true, do: func(f *fleet, o Op) { f.restartNode(o, (*node).crash) }},
-		{name: "drain a node", weight: 1, fault: true, do: func(f *fleet, o Op) { f.restartNode(o, (*node).drain) }},
+		{name: "drain a node", weight: 2, fault: true, do: func(f *fleet, o Op) { f.restartNode(o, (*node).drain) }},
 		{name: "crash a client", weight: 1, fault: true, do: func(f *fleet, o Op) { f.restartClient(o, (*client).crash) }},
 		{name: "close a client", weight: 1, fault: true, do: func(f *fleet, o Op) { f.restartClient(o, (*client).close) }},
 		{name: "Redis is away", weight: 1, fault: true, do: (*fleet).redisAway},

@@ -60,12 +60,13 @@ type run struct {
 	over     bool
 }
 
-// end is when the run was over for others: when it returned or its context ended.
+// end is when the run was over for others: when it returned or its context ended. Redis counts
+// leases in whole microseconds.
 func (r *run) end() time.Time {
 	if !r.lost.IsZero() && (!r.over || r.lost.Before(r.to)) {
-		return r.lost
+		return micros(r.lost)
 	}
-	return r.to
+	return micros(r.to)
 }
 
 // span is a time during which something was wrong.

@@ -21,6 +21,7 @@ const carts = 2
 
 // alarm is a call that sets or removes a reminder.
 type alarm struct {
+	by       string // the node that stores it
 	cart     string // the node and its actor
 	name     string
 	body     string // empty: it removes the reminder
@@ -28,6 +29,9 @@ type alarm struct {
 	due      time.Time // at the earliest
 	result   outcome
 }
+
+// subject names the reminder. Those that two nodes set are two.
+func (a *alarm) subject() string { return a.by + " " + a.cart + " " + a.name }
 
 // arrival is a reminder that an actor has received.
 type arrival struct {
@@ -76,24 +80,25 @@ func (f *fleet) reminded(c actor.Context, cart string, m *messages.Reminder) {
 	f.record.line("%s: reminder %s %s arrives, acked %v", cart, a.name, a.body, a.acked)
 }
 
-// remind sets a reminder of an actor, or removes it.
+// remind sets a reminder of an actor, or removes it. The actor may be at another node, which delivers
+// it over their link.
 func (f *fleet) remind(o Op, removes bool) {
-	n := f.nodes[o.A%len(f.nodes)]
+	n, at := f.nodes[o.A%len(f.nodes)], f.nodes[(o.A+o.B%2)%len(f.nodes)]
 	run := n.running()
 	if run == nil {
 		return
 	}
-	to := reminder.Recipient{ID: cartName(o.B % carts)}
-	a := &alarm{cart: n.name() + "/" + to.ID, name: "name-" + strconv.Itoa(o.C%3)}
-	defer f.locks.take(a.cart + a.name)()
+	to := reminder.Recipient{ID: cartName(o.B / 2 % carts)}
+	if at != n {
+		to.Address = at.address()
+	}
 	in := f.plan.delay(o)
+	a := &alarm{by: n.name(), cart: at.name() + "/" + to.ID, name: "name-" + strconv.Itoa(o.C%3)}
+	defer f.locks.take(a.subject())()
 	if a.from = time.Now(); !removes {
 		a.body, a.due = o.body(), micros(a.from.Add(in))
 	}
-	f.record.mu.Lock()
-	f.record.alarms = append(f.record.alarms, a)
-	f.record.line("%s: set reminder %s %q in %v", a.cart, a.name, a.body, in)
-	f.record.mu.Unlock()
+	f.alarm(a, "set reminder %s %q in %v", a.name, a.body, in)
 	ctx, cancel := context.WithTimeout(f.ctx, callTimeout)
 	defer cancel()
 	var err error
@@ -105,5 +110,13 @@ func (f *fleet) remind(o Op, removes bool) {
 	f.record.mu.Lock()
 	defer f.record.mu.Unlock()
 	a.to, a.result = time.Now(), outcomeOf(err)
-	f.record.line("%s: reminder %s %q is set: %v", a.cart, a.name, a.body, err)
+	f.record.line("%s for %s: reminder %s %q is set: %v", a.by, a.cart, a.name, a.body, err)
+}
+
+// alarm records a call that begins.
+func (f *fleet) alarm(a *alarm, format string, args ...any) {
+	f.record.mu.Lock()
+	defer f.record.mu.Unlock()
+	f.record.alarms = append(f.record.alarms, a)
+	f.record.line(a.by+" for "+a.cart+": "+format, args...)
 }

@@ -13,11 +13,14 @@ func (f *fleet) outage(o Op) time.Duration {
 // ends waits until a fault is over.
 func (f *fleet) ends(o Op) { <-time.After(f.outage(o)) }
 
-// cutLink breaks the connections between a client and a node.
+// cutLink breaks the connections between a client and a node, and refuses new ones for a while.
 func (f *fleet) cutLink(o Op) {
 	c, n := f.clients[o.A%len(f.clients)], f.nodes[o.B%len(f.nodes)]
 	defer f.fault("the link between %s and %s is cut", c.name(), n.name())()
-	f.net.reset(c.host, n.host)
+	defer f.net.separate(c.host, n.host)()
+	if o.C%3 > 0 {
+		f.ends(o)
+	}
 }
 
 // silenceLink lets nothing through between a client and a node, in one direction or both.

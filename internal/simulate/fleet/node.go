@@ -132,7 +132,7 @@ func (n *node) launch() (*incarnation, error) {
 		return nil, err
 	}
 	if box := n.fleet.plan.Outbox; box != nil {
-		run.relay, err = box.Relay(run.sys)
+		run.relay, err = box.relay(run.sys)
 	}
 	return run, err
 }

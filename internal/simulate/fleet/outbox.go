@@ -16,8 +16,8 @@ type Outbox struct {
 	Box *outbox.Outbox
 }
 
-// Relay starts a relay beside a System.
-func (b *Outbox) Relay(sys *wakebell.System) (stopper, error) {
+// relay starts a relay beside a System.
+func (b *Outbox) relay(sys *wakebell.System) (stopper, error) {
 	r, err := b.Box.StartRelay(sys, b.DB, outbox.RelayConfig{})
 	if err != nil {
 		return nil, err

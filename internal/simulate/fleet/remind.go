@@ -66,9 +66,9 @@ func (f *fleet) reminded(c actor.Context, cart string, m *messages.Reminder) {
 		return
 	}
 	a := arrival{cart: cart, name: m.GetName(), body: what.(*wrapperspb.StringValue).GetValue(), at: time.Now()}
-	switch n := f.plan.draw(fmt.Sprint(a.body, m.GetAttempt()), 10); {
-	case n == 0:
-	case n == 1:
+	switch f.plan.draw(fmt.Sprint(a.body, m.GetAttempt()), 10) {
+	case 0:
+	case 1:
 		c.Respond(m.Nack(errFailed))
 	default:
 		a.acked = true

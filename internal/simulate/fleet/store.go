@@ -83,7 +83,7 @@ func (s *store) lost() bool {
 
 // relay passes a connection on to the server.
 func (s *store) relay(c net.Conn) {
-	up, err := s.server.Options().Dialer(nil, "", "") //nolint:staticcheck // it takes no context
+	up, err := s.server.Options().Dialer(nil, "", "")
 	if err != nil {
 		_ = c.Close() // the server is closed
 		return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -112,6 +113,41 @@ func (x *wire) Peek(ctx context.Context) (exchange.PeekReply, error) {
 		<-time.After(f.after)
 	}
 	return answer, err
+}
+
+// Watch peeks with faults.
+func (x *wire) Watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var mu sync.Mutex
+	var at time.Time // of the next peek; zero: it is in flight
+	again := func() bool {
+		sent := time.Now()
+		answer, err := x.Peek(ctx)
+		next, ok := answered(sent, answer, err)
+		mu.Lock()
+		defer mu.Unlock()
+		at = next
+		return ok && ctx.Err() == nil
+	}
+	go func() {
+		defer cancel()
+		for again() {
+			select {
+			case <-time.After(time.Until(at)):
+			case <-ctx.Done():
+				return
+			}
+			mu.Lock()
+			at = time.Time{}
+			mu.Unlock()
+		}
+	}()
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		cancel()
+		return at
+	}
 }
 
 // take returns the fault of the next exchange, and counts the exchange.

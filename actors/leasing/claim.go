@@ -19,7 +19,7 @@ const (
 	waits    sending = iota // nothing before decision.notBefore
 	settling                // an exchange that claims nothing; nothing if it would be empty
 	claiming                // an exchange that claims timers
-	peeking                 // a peek, because only the idle backoff requests a poll
+	peeking                 // nothing: a watch begins, because only the idle backoff requests a poll
 	looking                 // a peek of a fallback, to see for how long timers have been due
 )
 
@@ -40,7 +40,7 @@ type decision struct {
 //	slots         none is free                                  claim nothing
 //	backlog       on streams but the first, there is none       claim nothing
 //	pace          no poll is due, and nothing is settled        claim nothing before the next poll
-//	head          the head of the topic is known                peek
+//	head          the head of the topic is known                watch it
 //	division      this node is a fallback                       look
 //	early         the topic delivers steadily                   claim timers that are due soon, too
 //	otherwise                                                   claim as many as slots are free
@@ -144,20 +144,21 @@ func (c *Core) sendAll(now time.Time) {
 	}
 }
 
-// compose returns the next exchange or peek of an idle stream, or nil.
+// compose returns the next exchange, or peek of a fallback, of an idle stream, or nil.
 func (c *Core) compose(s *Stream, now time.Time) *Flight {
 	d := c.decide(s, now)
-	if d.send == waits {
+	switch d.send {
+	case waits:
 		c.agenda.by(waitsFor(s), d.notBefore)
 		return nil
+	case peeking:
+		c.watch()
+		d.notBefore = c.nextPoll(s, now)
 	}
 	f := s.blankFlight()
 	c.takeSettlements(s, f)
 	c.takeExtensions(s, f, now)
 	switch d.send {
-	case peeking:
-		c.peek(f)
-		return f
 	case looking:
 		c.look(f, now)
 		return f
@@ -170,6 +171,7 @@ func (c *Core) compose(s *Stream, now time.Time) *Flight {
 		if c.breaker.Breaker != nil {
 			f.generation = c.breaker.Generation()
 		}
+		c.endWatch()
 		c.reserved += d.want
 		c.pace.pollSent(now)
 	}

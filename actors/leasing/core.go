@@ -27,7 +27,7 @@
 //	window       for how long does the next exchange wait?       window.go
 //	early        how long before their instants are timers claimed, and which are kept?  early.go
 //	prefetch     how many leases beyond the free handlers?       prefetch.go
-//	head         does a peek suffice instead of a claim?         head.go
+//	head         do peeks suffice instead of claims?             head.go
 //	divider      may this node claim now, or only look?          division.go
 //	breaker      may the handlers have another timer?            breaker.go
 //	concurrency  how many handlers run at once?                  concurrency.go
@@ -141,8 +141,12 @@ func (c *Core) Start(now time.Time, s Settings, paused bool) {
 	c.readOverride(now)
 }
 
-// Stop gives back what the core shares with others: its places in a group. The leases expire.
-func (c *Core) Stop() { c.share.leave() }
+// Stop gives back what the core shares with others: its places in a group. It ends the watch.
+// The leases expire.
+func (c *Core) Stop() {
+	c.share.leave()
+	c.endWatch()
+}
 
 // Apply puts the topic's settings and the override in force, at the start and after each
 // change. A change applies to running handlers too: LeaseTTL from the next extension,
@@ -198,6 +202,7 @@ func (c *Core) Advance(now time.Time) (wake time.Time) {
 	c.setPrefetch(now)
 	c.returnExcess(now)
 	c.openStreams()
+	c.checkWatch(now)
 	c.sendAll(now)
 	c.compete(now)
 	c.askForHelp(now)

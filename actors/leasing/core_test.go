@@ -84,12 +84,16 @@ func TestExchangesWithLimitsByKeySettleFewer(t *testing.T) {
 type mute struct {
 	*world
 	flight *Flight
+	watch  *Watch
 	leases []Lease
 	runs   []run
 	n      int
 }
 
-func (m *mute) Open(int) {}
+func (m *mute) Open(int)       {}
+func (m *mute) Watch(w *Watch) { m.watch = w }
+
+func (m *mute) EndWatch() (next time.Time) { return next }
 
 func (m *mute) Send(f *Flight) { f.Sent, m.flight = m.now, f }
 
@@ -120,16 +124,22 @@ func idle(t testing.TB) (*mute, *exchange.Reply) {
 	return m, none
 }
 
-// answer answers the flight, if there is one.
+// answer answers the flight, or all peeks of the watch, if there is one.
 func (m *mute) answer(r *exchange.Reply) {
-	f := m.flight
-	if m.flight = nil; f == nil {
-		return
-	}
-	if r.Now = m.now; f.Peek {
-		m.core.Peeked(m.now, f, exchange.PeekReply{Now: m.now, Next: r.Next}, nil)
-	} else {
+	f, w := m.flight, m.watch
+	m.flight, m.watch, r.Now = nil, nil, m.now
+	switch {
+	case f != nil:
 		m.core.Answered(m.now, m.now, f, r)
+	case w != nil:
+		sent, peek := m.now, exchange.PeekReply{Now: m.now, Next: r.Next}
+		for next, ok := w.Answered(sent, peek); ok; next, ok = w.Answered(sent, peek) {
+			sent = next
+		}
+		m.now = sent
+		m.core.Watched(m.now, w, sent, peek, nil)
+	default:
+		return
 	}
 	m.core.Advance(m.now)
 }
@@ -153,7 +163,7 @@ func TestStepsDoNotAllocate(t *testing.T) { //nolint:paralleltest // allocations
 		m.core.Tick()
 		m.core.Advance(m.now)
 		m.answer(none)
-	}), 1.0, "an idle poll allocates its flight")
+	}), 1.0, "an idle poll allocates its flight, or its watch")
 }
 
 // BenchmarkCore handles timers, of which exchanges bring some at a time.

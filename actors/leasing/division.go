@@ -108,13 +108,25 @@ func (c *Core) mayLook() bool {
 
 // look turns f into a peek whose answer says for how long timers have been due.
 func (c *Core) look(f *Flight, now time.Time) {
-	f.Peek, f.look = true, true
+	f.Peek = true
+	c.endWatch()
 	c.pace.pollSent(now)
 }
 
-// looked processes what a fallback saw. It claims what has been due for too long.
-func (c *Core) looked(f *Flight, answer exchange.PeekReply, now time.Time) {
-	moved := !c.head.known || c.headChanged(answer, f.Sent)
+// Peeked processes what a fallback saw, or a failure. It claims what has been due for too long.
+func (c *Core) Peeked(now time.Time, f *Flight, answer exchange.PeekReply, err error) {
+	f.stream.flight = nil
+	if err != nil {
+		c.Counters.Errors.Add(1)
+		c.head.known = false
+		c.pace.pollWithin(now, 0)
+		c.redisFailed(now, f, err)
+		return
+	}
+	c.head.peeks++
+	c.Counters.Peeks.Add(1)
+	c.redisAnswered(f)
+	moved := !c.head.known || c.head.changed(answer, f.Sent, c.pace.dueAt)
 	c.head.known, c.head.due = answer.Next != 0, time.Time{}
 	if answer.Next > 0 {
 		c.head.due = answer.Now.Add(answer.Next)

@@ -17,6 +17,12 @@ type Effects interface {
 	// Answered, Failed or Peeked brings its answer.
 	Send(f *Flight)
 
+	// Watch peeks as Watch.Answered says, and Watched brings the end, unless EndWatch came
+	// before. EndWatch returns when the next peek would have been sent, or zero: one is in
+	// flight, and Answered may still be called.
+	Watch(w *Watch)
+	EndWatch() (next time.Time)
+
 	// ReadOverride reads the override, which OverrideRead brings.
 	ReadOverride()
 	// Announce announces this node in the division of the topic; Announced has the answer.

@@ -14,8 +14,8 @@ import (
 // which finds timers of peers that send no hints, and requests of the poller
 // itself.
 type pace struct {
-	base, limit time.Duration  // the first and longest delay of the idle backoff
-	random      func() float64 // in [0, 1)
+	idleBackoff
+	random func() float64 // in [0, 1)
 
 	// fallback is for how long a timer must have been due until this node polls for it;
 	// 0: it does not wait. See package division.
@@ -23,7 +23,7 @@ type pace struct {
 	helping  bool // a fallback that helps claims a backlog at once
 
 	backlog     bool      // the last reply said that more is due
-	pollAt      time.Time // the next poll of the idle backoff; zero while a reply is awaited
+	pollAt      time.Time // the next poll of the idle backoff; zero while a reply is awaited, or a watch runs
 	requestedAt time.Time // a requested poll; zero: none
 	dueAt       time.Time // when to poll for the timer that is due next by the last reply; zero: none
 	dueBySource time.Time // when it is due by the source's clock
@@ -41,8 +41,6 @@ type pace struct {
 	// holds nothing back. freed is when a hint said that this is over, by the source's
 	// clock: an older reply does not hold timers back again.
 	heldUntil, freed time.Time
-
-	emptyPolls int // since a timer was found: the step of the idle backoff
 
 	// lostRaces rises with every poll for a due timer that another node has
 	// taken, and falls twice as fast with every successful one: of many nodes
@@ -163,7 +161,7 @@ func (p *pace) adjustForContention(by int) {
 // clock in the reply. next is relative to that clock: counted from sent it is
 // early rather than late. A poll for it comes earlier by lead.
 func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next, lead time.Duration) {
-	p.pollAt, p.dueAt, p.dueBySource = later(sent, p.heldUntil).Add(max(p.idleBackoff(), p.fallback)), time.Time{}, time.Time{}
+	p.pollAt, p.dueAt, p.dueBySource = later(sent, p.heldUntil).Add(max(p.idleDelay(), p.fallback)), time.Time{}, time.Time{}
 	switch p.backlog = next == 0 && p.prompt(); {
 	case next > 0:
 		p.dueAt, p.dueBySource = sent.Add(next-lead), sourceNow.Add(next)
@@ -176,11 +174,21 @@ func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next, lead t
 	}
 }
 
-// idleBackoff is base · 2^(n−1), capped, then ±50 %, as in the Python peers. The
-// jitter is applied after the cap, so that many topics do not poll in step.
-func (p *pace) idleBackoff() time.Duration {
-	return backoff.Jitter(backoff.Exponential(p.base, max(p.emptyPolls-1, 0), p.limit), 0.5, p.random())
+// idleBackoff is the delay between polls that find nothing: base · 2^(n−1), capped, then ±50 %,
+// as in the Python peers. The jitter is applied after the cap, so that many topics do not poll
+// in step.
+type idleBackoff struct {
+	base, limit time.Duration
+	emptyPolls  int // since a timer was found
 }
+
+// delay returns the next delay. random is in [0, 1).
+func (b *idleBackoff) delay(random float64) time.Duration {
+	return backoff.Jitter(backoff.Exponential(b.base, max(b.emptyPolls-1, 0), b.limit), 0.5, random)
+}
+
+// idleDelay returns the next delay of the idle backoff.
+func (p *pace) idleDelay() time.Duration { return p.delay(p.random()) }
 
 // nextDue is when the next timer is due by replies and hints; zero: none is known.
 func (p *pace) nextDue() time.Time { return earlier(p.dueAt, p.hintAt) }

@@ -10,7 +10,7 @@ import (
 // paceWith returns a pace with intervals from 1 s to 5 s whose random number is
 // fixed.
 func paceWith(random float64) *pace {
-	return &pace{base: time.Second, limit: 5 * time.Second, random: func() float64 { return random }}
+	return &pace{idleBackoff: idleBackoff{base: time.Second, limit: 5 * time.Second}, random: func() float64 { return random }}
 }
 
 // pollOnce simulates a poll at an instant that finds nothing.

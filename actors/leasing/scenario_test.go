@@ -85,7 +85,8 @@ func (w *world) commands() map[string]func(words []string) {
 		"core":     w.create,    // core [key=value…], see settings
 		"advance":  w.pass,      // advance DURATION
 		"answer":   w.answer,    // answer [STREAM] [claims=a,b] [early=c:200ms] [failures=n] [next=DURATION] [refused=INDEX:WHY] [dead=INDEX] [held=DURATION] [control=MARK] [orphans]
-		"peeked":   w.peeked,    // peeked [next=DURATION]
+		"peeked":   w.peeked,    // peeked [next=DURATION]: the answer to a peek of the watch
+		"unpeeked": w.unpeeked,  // unpeeked unavailable|REASON: a peek of the watch fails
 		"fail":     w.fail,      // fail [STREAM] unavailable | stale | TEXT
 		"begin":    w.begin,     // begin ID: a handler takes the lease
 		"end":      w.finish,    // end ID ack | fail | reject | release | panic | crash | undeliverable
@@ -207,13 +208,25 @@ func (w *world) answer(words []string) {
 }
 
 func (w *world) peeked(words []string) {
-	f, words := w.flight(words)
 	set, _ := options(words)
 	answer := exchange.PeekReply{Now: w.now, Next: -1}
 	if set["next"] != "" {
 		answer.Next = w.duration(set["next"])
 	}
-	w.core.Peeked(w.now, f, answer, nil)
+	var again bool
+	if w.peekAt, again = w.watch.Answered(w.now, answer); again {
+		w.note("peek again in %v", w.peekAt.Sub(w.now))
+		return
+	}
+	w.core.Watched(w.now, w.watch, w.now, answer, nil)
+}
+
+func (w *world) unpeeked(words []string) {
+	err := errors.New(strings.Join(words, " "))
+	if words[0] == "unavailable" {
+		err = exchange.ErrUnavailable
+	}
+	w.core.Watched(w.now, w.watch, w.now, exchange.PeekReply{}, err)
 }
 
 func (w *world) fail(words []string) {

@@ -80,6 +80,8 @@ func (n *simNode) wanted() (want int) {
 }
 
 func (n *simNode) Open(int)                         {}
+func (n *simNode) Watch(*Watch)                     {}
+func (n *simNode) EndWatch() (next time.Time)       { return next }
 func (n *simNode) ReadOverride()                    {}
 func (n *simNode) Announce(exchange.AnnounceAction) {}
 func (n *simNode) AskForHelp(int)                   {}

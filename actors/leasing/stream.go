@@ -34,12 +34,12 @@ type Stream struct {
 	waiting  bool      // flight waits until the source is available
 }
 
-// Flight is one exchange or peek in flight. It reserves slots from the moment it is sent, so
+// Flight is one exchange, or peek of a fallback, in flight. It reserves slots from the moment it is sent, so
 // that two exchanges never claim the same slot.
 type Flight struct {
 	Request  exchange.Request
 	Settling []Settlement // in the order of Request.Settle
-	Peek     bool         // it is a peek: Request is empty
+	Peek     bool         // it is the peek of a fallback: Request is empty
 	Sent     time.Time    // just before the source was called; its caller sets it
 
 	stream     *Stream
@@ -47,7 +47,6 @@ type Flight struct {
 	hintsSeen  int      // pace.hints when it was composed
 	generation uint64   // of the breaker when it was composed
 	complete   bool     // it took all queued settlements, and has not failed
-	look       bool     // it is the peek of a fallback
 	overdue    bool     // it claims what a fallback saw overdue
 	checks     []string // ids that a hint named since it was sent; empty: all
 }

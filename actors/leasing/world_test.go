@@ -25,6 +25,8 @@ type world struct {
 	names  int
 
 	flights map[int]*Flight   // in flight, by stream
+	watch   *Watch            // the last one
+	peekAt  time.Time         // of its next peek; zero: one is in flight
 	leases  map[string]*Lease // the last of each id
 	queue   []*Lease          // that no handler has begun
 
@@ -72,6 +74,16 @@ func (w *world) until(at time.Time) {
 
 func (w *world) note(format string, args ...any) {
 	w.events = append(w.events, fmt.Sprintf("+%-7v ", w.now.Sub(start))+fmt.Sprintf(format, args...))
+}
+
+func (w *world) Watch(watch *Watch) {
+	w.note("a watch begins")
+	w.watch, w.peekAt = watch, time.Time{}
+}
+
+func (w *world) EndWatch() (next time.Time) {
+	w.note("the watch is ended")
+	return w.peekAt
 }
 
 func (w *world) Open(stream int) { w.note("stream %d opens", stream) }

@@ -26,6 +26,29 @@ func (p effects) Open(int) {
 // Send passes a flight to its wire.
 func (p effects) Send(f *leasing.Flight) { p.wires[f.Stream()].send(p.queue.ctx, f, p.begin) }
 
+// Watch has the source peek on its own, and begins no goroutine.
+func (p effects) Watch(w *leasing.Watch) {
+	for _, wire := range p.wires {
+		wire.rest()
+	}
+	counters, tell, incarnation := &p.Counters, p.queue.toPoller, p.incarnation
+	p.endWatch = p.Source.(Peeker).Watch(p.queue.ctx, func(sent time.Time, answer exchange.PeekReply, err error) (next time.Time, ok bool) {
+		received := time.Now()
+		if err == nil {
+			counters.Peeks.Add(1)
+			counters.LastExchange.Store(received.UnixNano())
+			if next, ok = w.Answered(sent, answer); ok {
+				return next, true
+			}
+		}
+		tell(peeked{incarnation: incarnation, watch: w, sent: sent, answer: answer, err: err, received: received})
+		return next, false
+	})
+}
+
+// EndWatch ends what Watch began.
+func (p effects) EndWatch() (next time.Time) { return p.endWatch() }
+
 // begin runs a wire on a goroutine that the dispatcher keeps, whose stack has grown before.
 func (p effects) begin(serve func()) {
 	p.io.Add(1)

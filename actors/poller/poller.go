@@ -37,7 +37,8 @@ type poller struct {
 
 	queue    *runQueue // nil: the poller has stopped
 	handlers []*actor.PID
-	wires    []*wire // of the streams of the core
+	wires    []*wire                 // of the streams of the core
+	endWatch func() (next time.Time) // ends the last watch
 	timer    *time.Timer
 	clock    clock      // the source's clock at its last reply
 	drainer  *actor.PID // requested the drain; nil: not draining

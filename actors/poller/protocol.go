@@ -101,12 +101,17 @@ type Hints interface {
 //
 // Peeking is a performance feature for nodes with many idle topics: the cost of
 // an idle poll drops by an order of magnitude (docs/decisions/0012-peeks.md). A
-// poller whose topic is idle peeks instead of claiming, and claims when the first
+// poller whose topic is idle sleeps while it is peeked at, and claims when the first
 // timer has changed. Topic.NoPeek switches it off; a Source that is no Peeker has
 // none.
 type Peeker interface {
 	// Peek changes nothing. Errors are those of Exchange.
 	Peek(ctx context.Context) (exchange.PeekReply, error)
+	// Watch peeks at once and then again and again, until answered returns not ok, ctx ends or
+	// stop is called. answered gets each answer, and returns when to peek again. It is called
+	// by one goroutine at a time and must not wait. stop returns when the next peek would have
+	// been sent; zero: one is in flight, and answered may be called once more.
+	Watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time))
 }
 
 // Snoozer is a Source whose timers can be snoozed. Of others, a snooze is a failure.

@@ -9,9 +9,9 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// wire calls the source for one stream of the core. Its goroutine ends with each peek, and the
-// next flight begins another one: only idle topics peek, and where a node has thousands of them,
-// their stacks would be a fifth of the memory.
+// wire calls the source for one stream of the core. Its goroutine ends when the topic is watched,
+// and with each peek, and the next flight begins another one: idle topics keep none. Where a node
+// has thousands of them, their stacks would be a fifth of the memory.
 type wire struct {
 	source      Source
 	incarnation uint64
@@ -30,10 +30,12 @@ type exchanged struct {
 	received    time.Time // just after the source answered
 }
 
-// peeked is the answer to a peek.
+// peeked is the answer to the peek of a fallback, or to the last one of a watch.
 type peeked struct {
 	incarnation uint64
-	flight      *leasing.Flight
+	flight      *leasing.Flight // nil: of watch
+	watch       *leasing.Watch
+	sent        time.Time
 	answer      exchange.PeekReply
 	err         error
 	received    time.Time
@@ -48,14 +50,24 @@ func (w *wire) send(ctx context.Context, f *leasing.Flight, begin func(func())) 
 	w.requests <- f
 }
 
-// serve calls the source until a peek, or until requests is closed. It owns no state: results
-// go to the poller as messages.
+// rest ends the goroutine, if there is one, after the flight that it serves.
+func (w *wire) rest() {
+	if w.serving {
+		w.serving = false
+		w.requests <- nil
+	}
+}
+
+// serve calls the source until a peek, a nil flight, or until requests is closed. It owns no
+// state: results go to the poller as messages.
 func (w *wire) serve(ctx context.Context) {
 	for f := range w.requests {
-		f.Sent = time.Now()
-		if f.Peek {
+		if f == nil {
+			return
+		}
+		if f.Sent = time.Now(); f.Peek {
 			answer, err := host.Recovered("peek", func() (exchange.PeekReply, error) { return w.source.(Peeker).Peek(ctx) })
-			w.toPoller(peeked{incarnation: w.incarnation, flight: f, answer: answer, err: err, received: time.Now()})
+			w.toPoller(peeked{incarnation: w.incarnation, flight: f, sent: f.Sent, answer: answer, err: err, received: time.Now()})
 			return
 		}
 		reply, err := host.Recovered("exchange", func() (*exchange.Reply, error) {
@@ -78,7 +90,11 @@ func (p *poller) exchangeAnswered(m exchanged, now time.Time) {
 // peekAnswered passes the answer to a peek on.
 func (p *poller) peekAnswered(m peeked, now time.Time) {
 	if m.err == nil {
-		p.sourceAnswered(m.flight.Sent, m.received, m.answer.Now, now)
+		p.sourceAnswered(m.sent, m.received, m.answer.Now, now)
+	}
+	if m.watch != nil {
+		p.core.Watched(now, m.watch, m.sent, m.answer, m.err)
+		return
 	}
 	p.core.Peeked(now, m.flight, m.answer, m.err)
 }

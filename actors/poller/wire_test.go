@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,10 @@ func (peekable) Exchange(context.Context, *exchange.Request) (*exchange.Reply, e
 
 func (peekable) Peek(context.Context) (exchange.PeekReply, error) { return exchange.PeekReply{}, nil }
 
-// Topics that only peek keep no goroutine; others keep one from exchange to exchange.
+func (peekable) Watch(context.Context, exchange.Answered) (stop func() (next time.Time)) { return nil }
+
+// Topics that are watched, or only peek, keep no goroutine; others keep one from exchange to
+// exchange.
 func TestGoroutineOfWireEndsWithPeek(t *testing.T) {
 	t.Parallel()
 	answers := make(chan any, 1)
@@ -45,6 +49,11 @@ func TestGoroutineOfWireEndsWithPeek(t *testing.T) {
 	require.Equal(t, 2, begun)
 	send(false)
 	require.Equal(t, 3, begun)
+	w.rest()
+	<-ended
+	w.rest() // there is none
+	send(false)
+	require.Equal(t, 4, begun)
 	close(w.requests)
 	<-ended
 }

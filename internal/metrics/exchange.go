@@ -123,6 +123,7 @@ type Source interface {
 type peeker interface {
 	Source
 	Peek(ctx context.Context) (exchange.PeekReply, error)
+	Watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time))
 }
 
 // Source returns a source whose exchanges are measured.
@@ -153,6 +154,11 @@ type measuredPeeker struct {
 // Peek passes a peek on. Peeks are not measured: they are cheap, and many.
 func (s measuredPeeker) Peek(ctx context.Context) (exchange.PeekReply, error) {
 	return s.peeker.Peek(ctx)
+}
+
+// Watch passes a watch on, as Peek does.
+func (s measuredPeeker) Watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time)) {
+	return s.peeker.Watch(ctx, answered)
 }
 
 // Exchange measures an exchange.

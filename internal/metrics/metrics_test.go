@@ -284,6 +284,10 @@ func TestMeasuredSourceKeepsItsMethods(t *testing.T) {
 	_, err = measured.Exchange(t.Context(), &exchange.Request{Extend: make([]exchange.Held, 2)})
 	require.NoError(t, err)
 	require.Equal(t, map[string]float64{"ok": 1, "unavailable": 1}, c.values(t, "wakebell.exchange.duration", result))
+	measured.Watch(t.Context(), func(_ time.Time, _ exchange.PeekReply, err error) (next time.Time, ok bool) {
+		require.ErrorIs(t, err, errPeeked)
+		return next, false
+	})
 	_, err = measured.Peek(t.Context())
 	require.ErrorIs(t, err, errPeeked)
 }
@@ -306,6 +310,11 @@ func (s *countingSource) RemoveOrphans(context.Context) (exchange.Swept, error) 
 var errPeeked = errors.New("peeked")
 
 type peekedSource struct{ *countingSource }
+
+func (peekedSource) Watch(_ context.Context, answered exchange.Answered) (stop func() (next time.Time)) {
+	answered(time.Time{}, exchange.PeekReply{}, errPeeked)
+	return nil
+}
 
 func (peekedSource) Peek(context.Context) (exchange.PeekReply, error) {
 	return exchange.PeekReply{}, errPeeked

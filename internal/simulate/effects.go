@@ -34,15 +34,6 @@ func (p *poller) Send(f *leasing.Flight) {
 			answer(s.transit()+s.plan.Timeout, func(c *leasing.Core) { c.Failed(time.Now(), f, exchange.ErrUnavailable) })
 			return
 		}
-		if f.Peek {
-			var next exchange.PeekReply
-			_, err := s.attempt(func() (err error) {
-				next, err = p.timers.Peek(s.ctx)
-				return err
-			})
-			answer(s.transit(), func(c *leasing.Core) { c.Peeked(time.Now(), f, next, err) })
-			return
-		}
 		request := f.Request
 		reply, err := p.exchange(&request)
 		if s.faulty && s.chance(s.plan.Repeat) {
@@ -71,6 +62,58 @@ func (p *poller) Send(f *leasing.Flight) {
 		default:
 			answer(s.transit(), func(c *leasing.Core) { c.Answered(time.Now(), time.Now(), f, reply) })
 		}
+	})
+}
+
+// Watch peeks until the watch ends: a request or an answer that is lost is a failure.
+func (p *poller) Watch(w *leasing.Watch) {
+	p.watch = w
+	p.peek(w)
+}
+
+// EndWatch ends the watch.
+func (p *poller) EndWatch() (next time.Time) {
+	p.watch = nil
+	return p.peekAt
+}
+
+// peek peeks once, and again when the watch says so.
+func (p *poller) peek(w *leasing.Watch) {
+	s, sent := p.sim, time.Now()
+	p.peekAt = time.Time{}
+	ended := func(after time.Duration, answer exchange.PeekReply, err error) {
+		p.later(after, func() { p.event(func(c *leasing.Core) { c.Watched(time.Now(), w, sent, answer, err) }) })
+	}
+	s.after(s.transit(), func() {
+		var answer exchange.PeekReply
+		if s.cut() {
+			s.note("%s loses a peek of %s", p.name, p.node.name)
+			ended(s.transit()+s.plan.Timeout, answer, exchange.ErrUnavailable)
+			return
+		}
+		_, err := s.attempt(func() (err error) {
+			answer, err = p.timers.Peek(s.ctx)
+			return err
+		})
+		if err != nil {
+			ended(s.transit(), answer, err)
+			return
+		}
+		p.later(s.transit(), func() {
+			if p.watch != w {
+				return
+			}
+			next, again := w.Answered(sent, answer)
+			if p.peekAt = next; !again {
+				p.event(func(c *leasing.Core) { c.Watched(time.Now(), w, sent, answer, nil) })
+				return
+			}
+			p.later(time.Until(next), func() {
+				if p.watch == w {
+					p.peek(w)
+				}
+			})
+		})
 	})
 }
 

@@ -206,6 +206,8 @@ type poller struct {
 	account account
 	limits  *exchange.Flow // other ones than those of the node; nil: those
 	core    *leasing.Core
+	watch   *leasing.Watch // nil: none runs
+	peekAt  time.Time      // of its next peek; zero: one is in flight
 	shards  int
 	part    sharding.Part
 

@@ -1,8 +1,10 @@
 package timers
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -23,104 +25,189 @@ const (
 	peeksPerCommand = 500
 )
 
-// peeker batches the peeks of all topics, so that the cost of idle topics grows
+// peeker sends the peeks at all topics in batches, so that the cost of idle topics grows
 // with the number of commands, not of topics.
 type peeker struct {
+	caller scripts.Caller
+
 	mu      sync.Mutex
-	waiting []*peek
-	running bool
-	caller  scripts.Caller
-	last    time.Time // when the last commands were sent; used by the goroutine only
+	waiting watchHeap   // for their next peeks
+	begun   time.Time   // from where steps are counted
+	last    time.Time   // when the last commands were sent
+	timer   *time.Timer // runs next; nil: there was none
+	fires   time.Time   // when it does; zero: it does not
 }
 
-// peek is a topic that waits for the answer to its Peek.
-type peek struct {
-	source *TimerSource
-	ctx    context.Context //nolint:containedctx // of the waiting caller
-	done   chan struct{}   // closed when answer and err are set
-	answer exchange.PeekReply
-	err    error
+// watched is a topic at which is peeked.
+type watched struct {
+	source   *TimerSource
+	ctx      context.Context //nolint:containedctx // of the caller, who does not wait
+	answered exchange.Answered
+
+	at    time.Time // of the next peek; zero: it is in flight, or there is none
+	place int       // in peeker.waiting; -1: in none
+	ended bool
 }
 
 // Peek reports when the first timer of the topic is due. It changes nothing and
 // costs a fraction of an exchange, less with more topics: it may wait a few
 // milliseconds to be batched. Errors are those of Exchange.
 func (t *TimerSource) Peek(ctx context.Context) (exchange.PeekReply, error) {
-	p := &peek{source: t, ctx: ctx, done: make(chan struct{})}
-	t.timers.peeker.enter(t.timers, p)
+	type result struct {
+		answer exchange.PeekReply
+		err    error
+	}
+	done := make(chan result, 1)
+	stop := t.Watch(ctx, func(_ time.Time, answer exchange.PeekReply, err error) (next time.Time, ok bool) {
+		done <- result{answer, err}
+		return next, false
+	})
 	select {
-	case <-p.done:
-		if p.err != nil {
-			return exchange.PeekReply{}, fmt.Errorf("peek at %q: %w", t.topic, p.err)
-		}
-		return p.answer, nil
+	case r := <-done:
+		return r.answer, r.err
 	case <-ctx.Done():
+		stop()
 		return exchange.PeekReply{}, ctx.Err()
 	}
 }
 
-func (l *peeker) enter(s *Timers, p *peek) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, p)
-	if !l.running {
-		l.running = true
-		go l.run(s)
-	}
+// Watch peeks at the topic at once and then again and again, until answered returns not ok,
+// ctx ends or stop is called. answered gets each answer, or an error as those of Exchange, and
+// returns when to peek again: a peek may be a few milliseconds late to be batched. It is called
+// by one goroutine at a time and must not wait. stop returns when the next peek would have been
+// sent; zero: one is in flight, and answered may be called once more.
+func (t *TimerSource) Watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time)) {
+	w := &watched{source: t, ctx: ctx, answered: answered, place: -1}
+	t.timers.await([]*watched{w}, []time.Time{time.Now()})
+	return func() time.Time { return t.timers.peeker.end(w) }
 }
 
-// run sends peeks until none wait. It does not wait for the answers: a connection
-// that hangs, or a shard that is down, does not delay the other peeks.
-func (l *peeker) run(s *Timers) {
-	for all := l.next(); len(all) > 0; all = l.next() {
-		s.look(all)
-	}
-}
-
-// next waits until peekEvery has passed and takes the waiting peeks; it returns
-// none at the end.
-func (l *peeker) next() []*peek {
-	for pause := time.Until(l.last.Add(peekEvery)); pause > 0; pause = time.Until(l.last.Add(peekEvery)) {
-		<-time.After(pause)
-	}
+// await has the next peeks sent when they are due; at zero, there is none.
+func (s *Timers) await(all []*watched, at []time.Time) {
+	l := &s.peeker
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.waiting
-	l.waiting, l.running = nil, len(all) > 0
-	l.last = time.Now()
+	now := time.Now()
+	for i, w := range all {
+		if at[i].IsZero() || w.ended {
+			continue
+		}
+		w.at = l.inStep(now, at[i])
+		heap.Push(&l.waiting, w)
+	}
+	l.arm(s)
+}
+
+// inStep returns an instant up to a 64th later, which it has in common with other peeks: a batch
+// costs more than its peeks.
+func (l *peeker) inStep(now, at time.Time) time.Time {
+	if l.begun.IsZero() {
+		l.begun = now
+	}
+	wait := at.Sub(now) / 64
+	if wait <= 0 {
+		return at
+	}
+	step := time.Duration(1) << (bits.Len64(uint64(wait)) - 1)
+	return l.begun.Add((at.Sub(l.begun) + step - 1) / step * step)
+}
+
+// end ends a watch. It returns when it would have peeked again.
+func (l *peeker) end(w *watched) (next time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.ended = true
+	if w.place >= 0 {
+		heap.Remove(&l.waiting, w.place)
+	}
+	if len(l.waiting) == 0 && l.timer != nil {
+		l.timer.Stop()
+		l.fires = time.Time{}
+	}
+	return w.at
+}
+
+// arm sets the timer for the next peeks.
+func (l *peeker) arm(s *Timers) {
+	if len(l.waiting) == 0 {
+		return
+	}
+	at := l.waiting[0].at
+	if earliest := l.last.Add(peekEvery); at.Before(earliest) {
+		at = earliest
+	}
+	switch {
+	case !l.fires.IsZero() && !at.Before(l.fires):
+		return
+	case l.timer == nil:
+		l.timer = time.AfterFunc(time.Until(at), func() { s.look(s.peeker.due(s)) })
+	default:
+		l.timer.Reset(time.Until(at))
+	}
+	l.fires = at
+}
+
+// due takes the watches whose next peeks are due, without those that have ended.
+func (l *peeker) due(s *Timers) (all []*watched) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for len(l.waiting) > 0 && !l.waiting[0].at.After(now) {
+		w := heap.Pop(&l.waiting).(*watched)
+		if w.at = (time.Time{}); w.ctx.Err() == nil {
+			all = append(all, w)
+		}
+	}
+	if len(all) > 0 {
+		l.last = now
+	}
+	l.fires = time.Time{}
+	l.arm(s)
 	return all
 }
 
-// look answers all peeks. Each command has the context of its first peek.
-func (s *Timers) look(all []*peek) {
-	all = slices.DeleteFunc(all, func(p *peek) bool { return p.ctx.Err() != nil })
+// look sends peeks. It does not wait for the answers: a connection that hangs, or a shard that
+// is down, does not delay the other peeks.
+func (s *Timers) look(all []*watched) {
 	for _, group := range s.groupPeeks(all) {
 		for part := range slices.Chunk(group, peeksPerCommand) {
-			go func() {
-				err := usercode.Called("a peek", func() error { // of a hook of the client, for instance
-					s.lookAt(part)
-					return nil
-				})
-				for _, p := range part {
-					if err != nil {
-						p.err = err
-					}
-					close(p.done)
-				}
-			}()
+			go s.answer(part)
 		}
 	}
 }
 
+// answer sends the peeks of one command, and passes the answers on.
+func (s *Timers) answer(part []*watched) {
+	var answers []exchange.PeekReply
+	sent := time.Now()
+	err := usercode.Called("a peek", func() (err error) { // of a hook of the client, for instance
+		answers, err = s.lookAt(part)
+		return err
+	})
+	next := make([]time.Time, len(part))
+	for i, w := range part {
+		answer, failure := exchange.PeekReply{}, err
+		if err == nil {
+			answer = answers[i]
+		} else {
+			failure = fmt.Errorf("peek at %q: %w", w.source.topic, err)
+		}
+		if at, ok := w.answered(sent, answer, failure); ok {
+			next[i] = at
+		}
+	}
+	s.await(part, next)
+}
+
 // groupPeeks divides peeks by command: on one server the topics that were empty
 // last time, and the others; elsewhere by slot as well.
-func (s *Timers) groupPeeks(all []*peek) [][]*peek {
+func (s *Timers) groupPeeks(all []*watched) [][]*watched {
 	type kind struct {
 		slot  int
 		empty bool
 	}
 	_, single := s.RDB.(*redis.Client)
-	kinds, groups := map[kind]int{}, [][]*peek{}
+	kinds, groups := map[kind]int{}, [][]*watched{}
 	for _, p := range all {
 		k := kind{empty: p.source.empty.Load()}
 		if !single {
@@ -136,21 +223,21 @@ func (s *Timers) groupPeeks(all []*peek) [][]*peek {
 	return groups
 }
 
-// lookAt answers the peeks of one command. A single EXISTS shows that the topics
+// lookAt returns the answers to the peeks of one command. A single EXISTS shows that the topics
 // which were empty still are.
-func (s *Timers) lookAt(part []*peek) {
-	keys := make([]string, len(part))
-	for i, p := range part {
-		keys[i] = p.source.keys.Timeline
+func (s *Timers) lookAt(part []*watched) ([]exchange.PeekReply, error) {
+	answers, keys := make([]exchange.PeekReply, len(part)), make([]string, len(part))
+	for i, w := range part {
+		keys[i] = w.source.keys.Timeline
 	}
-	ctx := part[0].ctx
+	ctx := context.WithoutCancel(part[0].ctx) // the others do not end with the first
 	if part[0].source.empty.Load() {
 		found, err := s.RDB.Exists(ctx, keys...).Result()
 		if found == 0 || err != nil {
-			for _, p := range part {
-				p.answer, p.err = exchange.PeekReply{Next: -1}, scripts.Wrap(ctx, keys, err)
+			for i := range answers {
+				answers[i].Next = -1
 			}
-			return
+			return answers, scripts.Wrap(ctx, keys, err)
 		}
 	}
 	answer, _, err := s.RunBatched(ctx, part[0].source.shard, &s.peeker.caller, false, peekScript, keys)
@@ -160,15 +247,39 @@ func (s *Timers) lookAt(part []*peek) {
 		r.Err = err
 	}
 	now := scripts.Instant(r.Score())
-	for _, p := range part {
+	for i, w := range part {
 		next := r.Integer()
-		p.answer = exchange.PeekReply{Now: now, Next: scripts.Micros(int64(next))}
+		answers[i] = exchange.PeekReply{Now: now, Next: scripts.Micros(int64(next))}
 		if next < -1 {
-			p.answer.Next, p.answer.Overdue = 0, scripts.Micros(int64(-2-next))
+			answers[i].Next, answers[i].Overdue = 0, scripts.Micros(int64(-2-next))
 		}
-		p.source.empty.Store(next == -1)
+		w.source.empty.Store(next == -1)
 	}
-	for _, p := range part {
-		p.err = r.Err
-	}
+	return answers, r.Err
+}
+
+// watchHeap is a heap: the next peek is first.
+type watchHeap []*watched
+
+func (w watchHeap) Len() int           { return len(w) }
+func (w watchHeap) Less(i, j int) bool { return w[i].at.Before(w[j].at) }
+
+func (w watchHeap) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].place, w[j].place = i, j
+}
+
+// Push is for package heap.
+func (w *watchHeap) Push(x any) {
+	x.(*watched).place = len(*w)
+	*w = append(*w, x.(*watched))
+}
+
+// Pop is for package heap.
+func (w *watchHeap) Pop() any {
+	last := len(*w) - 1
+	x := (*w)[last]
+	(*w)[last] = nil
+	*w, x.place = (*w)[:last], -1
+	return x
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -170,4 +172,78 @@ func (h *hang) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		return next(ctx, cmd)
 	}
+}
+
+// testWatch is a watch of a test, which decides when to peek again.
+type testWatch struct {
+	answers chan exchange.PeekReply
+	again   chan time.Time // when to peek again; zero: no more
+	stop    func() (next time.Time)
+}
+
+func watchedBy(t *testing.T, source *TimerSource) *testWatch {
+	w := &testWatch{answers: make(chan exchange.PeekReply), again: make(chan time.Time)}
+	w.stop = source.Watch(t.Context(), func(_ time.Time, answer exchange.PeekReply, err error) (time.Time, bool) {
+		assert.NoError(t, err)
+		w.answers <- answer
+		at := <-w.again
+		return at, !at.IsZero()
+	})
+	return w
+}
+
+// TestWatchPeeksUntilItEnds checks that a topic is peeked at when the caller says so, and no
+// more when the caller or the watch has ended that.
+func TestWatchPeeksUntilItEnds(t *testing.T) {
+	t.Parallel()
+	s, err := New(redistest.Start(t).Client(t), wakebelltype.Keys{})
+	require.NoError(t, err)
+	waiting := func() int {
+		s.peeker.mu.Lock()
+		defer s.peeker.mu.Unlock()
+		return len(s.peeker.waiting)
+	}
+	one := watchedBy(t, s.Source("one", SourceOptions{}))
+	require.Negative(t, (<-one.answers).Next, "it peeks at once")
+	_, err = s.Schedule(t.Context(), "one", Entry{ID: "a", In: time.Hour})
+	require.NoError(t, err)
+	one.again <- time.Now()
+	require.Negative(t, (<-one.answers).Next-2*time.Hour)
+	one.again <- time.Time{}
+
+	other := watchedBy(t, s.Source("other", SourceOptions{}))
+	<-other.answers
+	require.Zero(t, other.stop(), "a peek is in flight")
+	other.again <- time.Now() // too late
+	require.Zero(t, waiting())
+
+	third := watchedBy(t, s.Source("third", SourceOptions{}))
+	<-third.answers
+	at := time.Now().Add(time.Hour)
+	third.again <- at
+	require.Eventually(t, func() bool { return waiting() == 1 }, 30*time.Second, time.Millisecond)
+	require.WithinRange(t, third.stop(), at, at.Add(time.Hour/64), "when it would have peeked")
+	require.Zero(t, waiting())
+}
+
+// TestWatchesPeekInStep checks that peeks share instants, and are late by a 64th at most.
+func TestWatchesPeekInStep(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		began := time.Now()
+		l := &peeker{begun: began}
+		instants := map[time.Duration]bool{}
+		for range 1000 {
+			now := began.Add(time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "now")))
+			at := now.Add(time.Duration(rapid.Int64Range(int64(5*time.Second), int64(6*time.Second)).Draw(t, "wait")))
+			stepped := l.inStep(now, at)
+			if stepped.Before(at) || stepped.Sub(at) > at.Sub(now)/64 {
+				t.Fatalf("a peek in %v is late by %v", at.Sub(now), stepped.Sub(at))
+			}
+			instants[stepped.Sub(began)%(1<<26)] = true
+		}
+		if len(instants) > 1 {
+			t.Fatalf("%d places in a step", len(instants))
+		}
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -282,8 +283,9 @@ func (e *Engine) retryLater(it *item, err error) {
 	e.queue.put(it, e.clock().Add(delay))
 }
 
-// whole reports whether an error concerns the server or the caller, not a single
+// whole reports whether an error concerns the server, the client or the caller, not a single
 // entry.
 func whole(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, wakebelltype.ErrMemoryFull)
+	var panicked *usercode.Panic
+	return ctx.Err() != nil || errors.As(err, &panicked) || errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, wakebelltype.ErrMemoryFull)
 }

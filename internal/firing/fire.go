@@ -6,6 +6,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
@@ -19,21 +20,52 @@ type attempt struct {
 	skips  bool // it fires nothing, because the instant was missed
 }
 
-// fire fires due items, at most one batch.
-func (e *Engine) fire(ctx context.Context) error {
-	if e.barred {
-		return nil
+// mostUnderWay is how many calls the store carries out at once, while there are many due items.
+const mostUnderWay = 2
+
+// fire fires the due items. While the store fires some of many, it prepares others.
+func (e *Engine) fire(ctx context.Context) (err error) {
+	var sent []*call
+	var ready []*attempt
+	for more := !e.barred; more || len(ready)+len(sent) > 0; {
+		if more && len(ready) == 0 {
+			ready, err = e.prepare(ctx, len(sent) == 0)
+			more = len(ready) == mostAtOnce && time.Now().Before(e.lookAt)
+		}
+		if len(sent) == mostUnderWay || len(sent) > 0 && len(ready) == 0 {
+			if failure := e.land(ctx, sent[0]); failure != nil {
+				err = failure
+			}
+			sent = sent[1:]
+		}
+		if err != nil || e.barred {
+			e.putBack(ready)
+			more, ready = false, nil
+		}
+		if len(ready) > 0 {
+			n := recurring.FireBatch(firingsOf(ready))
+			sent = append(sent, e.launch(ctx, ready[:n], len(ready) == mostAtOnce || len(sent) > 0))
+			ready = ready[n:]
+		}
 	}
+	return err
+}
+
+// prepare returns attempts to fire the due items, mostAtOnce at most. What is in an outbox is
+// sent first, unless a call is under way, with which it would have to wait for its turn.
+func (e *Engine) prepare(ctx context.Context, alone bool) (attempts []*attempt, err error) {
 	now := e.clock()
-	var attempts []*attempt
 	for len(attempts) < mostAtOnce {
 		it := e.queue.first()
 		if it == nil || it.at.After(now) {
 			break
 		}
 		if len(it.entry.Ours.Outbox) > 0 {
+			if !alone {
+				break
+			}
 			if err := e.flush(ctx, it); err != nil {
-				return err
+				return attempts, err
 			}
 			continue
 		}
@@ -42,23 +74,16 @@ func (e *Engine) fire(ctx context.Context) error {
 			attempts = append(attempts, s)
 		}
 	}
-	for len(attempts) > 0 {
-		firings := make([]recurring.Firing, len(attempts))
-		for i, s := range attempts {
-			firings[i] = s.firing
+	return attempts, nil
+}
+
+// putBack queues the items of attempts again that were not sent, or whose call has failed.
+func (e *Engine) putBack(attempts []*attempt) {
+	for _, s := range attempts {
+		if s.item.at.IsZero() {
+			e.queue.put(s.item, e.clock())
 		}
-		n := recurring.FireBatch(firings)
-		if err := e.send(ctx, attempts[:n]); err != nil {
-			for _, s := range attempts {
-				if s.item.at.IsZero() {
-					e.queue.put(s.item, now)
-				}
-			}
-			return err
-		}
-		attempts = attempts[n:]
 	}
-	return nil
 }
 
 // attempt computes the new state of a due item. It returns nil if there is nothing to
@@ -83,38 +108,70 @@ func (e *Engine) attempt(ctx context.Context, it *item, now time.Time) *attempt 
 	return s
 }
 
-// send makes the store carry out attempts. If one of them fails, the others are sent
-// separately.
-func (e *Engine) send(ctx context.Context, attempts []*attempt) error {
+// call is a batch of attempts that the store carries out.
+type call struct {
+	attempts []*attempt
+	reply    recurring.FireReply
+	err      error
+	done     chan struct{} // closed when reply and err are set
+}
+
+func firingsOf(attempts []*attempt) []recurring.Firing {
 	firings := make([]recurring.Firing, len(attempts))
 	for i, s := range attempts {
 		firings[i] = s.firing
 	}
-	reply, err := e.cfg.Store.Fire(ctx, e.cfg.Token, e.dead, firings)
+	return firings
+}
+
+// launch makes the store carry out attempts, meanwhile or before it returns.
+func (e *Engine) launch(ctx context.Context, attempts []*attempt, meanwhile bool) *call {
+	c, firings, dead := &call{attempts: attempts, done: make(chan struct{})}, firingsOf(attempts), e.dead
+	fire := func() {
+		defer close(c.done)
+		c.err = usercode.Called("firing", func() (err error) { // of a hook of the client, for instance
+			c.reply, err = e.cfg.Store.Fire(ctx, e.cfg.Token, dead, firings)
+			return err
+		})
+	}
+	if meanwhile {
+		go fire() // ends with the call, for which land waits
+	} else {
+		fire()
+	}
+	return c
+}
+
+// land waits for a call and processes its results. If one of the attempts
+// fails, the others are sent separately.
+func (e *Engine) land(ctx context.Context, c *call) error {
+	<-c.done
 	switch {
-	case err != nil && whole(ctx, err):
-		return err
-	case err != nil && len(attempts) == 1:
-		e.retryLater(attempts[0].item, err)
+	case c.err != nil && whole(ctx, c.err):
+		e.putBack(c.attempts)
+		return c.err
+	case c.err != nil && len(c.attempts) == 1:
+		e.retryLater(c.attempts[0].item, c.err)
 		return nil
-	case err != nil:
-		for i := range attempts {
-			if err := e.send(ctx, attempts[i:i+1]); err != nil {
+	case c.err != nil:
+		for i := range c.attempts {
+			if err := e.land(ctx, e.launch(ctx, c.attempts[i:i+1], false)); err != nil {
+				e.putBack(c.attempts[i+1:])
 				return err
 			}
 		}
 		return nil
 	}
-	e.observe(reply.Now, reply.Lock)
-	if reply.Barred {
+	e.observe(c.reply.Now, c.reply.Lock)
+	if c.reply.Barred {
 		e.barred = true
-		for _, s := range attempts {
+		for _, s := range c.attempts {
 			e.queue.put(s.item, s.firing.Due)
 		}
 		return nil
 	}
-	for i, s := range attempts {
-		e.settle(ctx, s, reply.Outcomes[i], reply.Found[i], reply.Now)
+	for i, s := range c.attempts {
+		e.settle(ctx, s, c.reply.Outcomes[i], c.reply.Found[i], c.reply.Now)
 	}
 	return nil
 }
@@ -216,9 +273,5 @@ func (e *Engine) flush(ctx context.Context, it *item) error {
 		s.next = p.Last
 	}
 	s.firing.Score = recur.Score(s.next)
-	if err := e.send(ctx, []*attempt{s}); err != nil {
-		e.queue.put(it, e.now)
-		return err
-	}
-	return nil
+	return e.land(ctx, e.launch(ctx, []*attempt{s}, false))
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from wakebell import Draft, Lease, aio, errors
+from wakebell import Draft, Lease, State, aio, errors
 
 from .node import PATIENCE, TOKEN, Case, Node, eventually, name
 
@@ -60,6 +60,30 @@ class Kill(Case):
             await eventually(lambda: self.is_settled(topic))
         self.assertIsInstance(leases[0].lost, errors.LeaseLostError)
         self.assertGreater(leases[1].attempt, leases[0].attempt)
+
+    async def test_a_handler_gives_its_timer_back_when_the_node_stops(self) -> None:
+        async def waits(lease: Lease) -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+        def waits_in_a_thread(lease: Lease) -> None:
+            loop.call_soon_threadsafe(began.set)
+            lease.wait_lost(PATIENCE)
+            raise ValueError("interrupted")
+
+        loop = asyncio.get_running_loop()
+        other = await self.enterAsyncContext(aio.Client(self.node.address, token=TOKEN))
+        for handle in (waits, waits_in_a_thread):
+            topic, began = name(), asyncio.Event()
+            node = Node("--drain-timeout", "100ms", lease="1m")
+            self.addCleanup(node.kill)
+            client = await self.enterAsyncContext(aio.Client(node.address, token=TOKEN))
+            await client.subscribe(topic, handle, name="s")
+            await client.schedule(topic, "x", id="a")
+            await asyncio.wait_for(began.wait(), PATIENCE)
+            await asyncio.to_thread(node.stop)
+            timer = await other.get(topic, "a")
+            self.assertEqual((timer.state, timer.failures), (State.PENDING, 0))
 
     async def test_the_block_of_a_lost_turn_is_cancelled(self) -> None:
         with self.assertLogs("wakebell", "WARNING"), self.assertRaises(errors.TurnLostError):

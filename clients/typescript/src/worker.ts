@@ -33,6 +33,11 @@ class Running {
     this.until = until;
     this.extend = now + (until - now) / 3;
   }
+
+  /** Ends the handler. */
+  end(kind: typeof errors.LeaseLostError): void {
+    this.abort.abort(new kind(`${this.id}: the lease is lost (${kind.name})`));
+  }
 }
 
 /** Handles the leases of a Subscription. */
@@ -217,7 +222,11 @@ export class Worker implements Listener {
       [LeaseEnd.DRAINING]: errors.LeaseDrainingError,
     };
     for (const { delivery, reason } of m.ended) {
-      this.#lose(delivery, kinds[reason] ?? errors.LeaseLostError);
+      const kind = kinds[reason] ?? errors.LeaseLostError, run = this.#running.get(delivery);
+      if (reason !== LeaseEnd.DRAINING) {
+        this.#running.delete(delivery);
+      } // else the node waits for the verdict, which counts if it comes soon
+      run?.end(kind);
     }
     if (m.subscription !== undefined && this.#started) { // it has ended too
       void this.#subscribeAgain(++this.#attempt, errorOf(m.subscription.code, m.subscription.message));
@@ -227,7 +236,7 @@ export class Worker implements Listener {
   #lose(delivery: bigint, kind: typeof errors.LeaseLostError): void {
     const run = this.#running.get(delivery);
     this.#running.delete(delivery);
-    run?.abort.abort(new kind(`${run.id}: the lease is lost (${kind.name})`));
+    run?.end(kind);
   }
 
   /** Extends leases, and ends those that expired. */

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ClosedError, ConflictError, InvalidError, json, LeaseCancelledError, LeaseLostError, Reject, Retry, TurnLostError, type Lease } from "../src/index.js";
+import { ClosedError, ConflictError, InvalidError, json, LeaseCancelledError, LeaseDrainingError, LeaseLostError, Reject, Retry, TurnLostError, type Lease } from "../src/index.js";
 import type { Link } from "../src/link.js";
 import { SubscribeResponseSchema, type SubscribeResponse } from "../src/pb/remote_pb.js";
 import { Worker } from "../src/worker.js";
@@ -67,6 +67,22 @@ describe("subscriptions", () => {
     assert.equal((await began.promise).signal.aborted, false);
     assert.deepEqual(await client.cancel(topic, "a"), ["running"]);
     assert(await ended.promise instanceof LeaseCancelledError);
+  });
+
+  test("a handler gives its timer back when the node stops", async () => {
+    const topic = name(), began = deferred<Lease>(), stopping = await new Node(["--drain-timeout", "100ms"], "1m").start();
+    const other = dial(stopping);
+    await other.subscribe(topic, { name: "s" }, async (lease) => {
+      began.resolve(lease);
+      await new Promise((_, reject) => lease.signal.addEventListener("abort", () => reject(new Error("interrupted"))));
+    });
+    await client.schedule(topic, "x", { id: "a" });
+    const lease = await began.promise;
+    await stopping.end("SIGTERM");
+    assert(lease.signal.reason instanceof LeaseDrainingError, String(lease.signal.reason));
+    const { state, failures } = await client.get(topic, "a");
+    assert.deepEqual({ state, failures }, { state: "pending", failures: 0 });
+    await other.close();
   });
 
   test("handlers keep checkpoints, progress and results", async () => {

@@ -202,7 +202,9 @@ class Subscription:
             if self._draining:
                 # In this order, because the end of the lease would make room for another.
                 self._narrow()
-            if self._draining and error is not None and _outcome.is_a(error, asyncio.CancelledError):
+            if error is not None and _outcome.is_a(error, _outcome.Unfinished):
+                pass  # the thread goes on: nobody else may get the timer before the lease expires
+            elif (self._draining or lease.lost is not None) and error is not None and _outcome.is_a(error, asyncio.CancelledError):
                 self._add(lease.id, release=wakebell_pb2.Release(delivery=delivery))
             else:
                 self._add(lease.id, **_outcome.verdict(error, delivery, lease._keeper.result if lease._keeper else None))
@@ -229,9 +231,21 @@ class Subscription:
     def ended(self, m: remote_pb2.LeasesEnded) -> None:
         """Cancel the handlers of leases that the node has ended."""
         for one in m.ended:
-            self._lose(one.delivery, _LOST.get(one.reason, errors.LeaseLostError))
+            kind = _LOST.get(one.reason, errors.LeaseLostError)
+            if kind is errors.LeaseDrainingError:
+                self._interrupt(one.delivery)
+            else:
+                self._lose(one.delivery, kind)
         if m.HasField("subscription"):  # it has ended too
             self._begin_again(m.subscription.message or "the subscription has ended")
+
+    def _interrupt(self, delivery: int) -> None:
+        """End the handler of a node that stops. Its verdict counts if it comes soon."""
+        run = self._running.get(delivery)
+        if run is not None and run.task is not None:
+            run.lease._lose(errors.LeaseDrainingError(f"{run.lease.id}: {(errors.LeaseDrainingError.__doc__ or '').rstrip('.')}"))
+            if self._pool is None:
+                run.task.cancel()
 
     def _lose(self, delivery: int, kind: type[errors.LeaseLostError]) -> None:
         run = self._running.pop(delivery, None)

@@ -73,7 +73,7 @@ func redriveMany(ctx context.Context, w *world) (sample, error) {
 func cancelMany(ctx context.Context, w *world) (sample, error) {
 	const topic = "bulk"
 	n := w.many(bulkMany)
-	if err := loadPending(ctx, w, topic, n); err != nil {
+	if err := loadPending(ctx, w, topic, 0, n); err != nil {
 		return nil, err
 	}
 	return w.atOnce(ctx, n, func(c *wakebell.Client) (done int, err error) {
@@ -100,7 +100,7 @@ func cancelMany(ctx context.Context, w *world) (sample, error) {
 // cancelAllOfMany cancels all timers of a topic in one call.
 func cancelAllOfMany(ctx context.Context, w *world) (sample, error) {
 	n := w.many(bulkMany)
-	if err := loadPending(ctx, w, "bulk", n); err != nil {
+	if err := loadPending(ctx, w, "bulk", 0, n); err != nil {
 		return nil, err
 	}
 	return w.atOnce(ctx, n, func(c *wakebell.Client) (int, error) {
@@ -148,7 +148,7 @@ func (w *world) atOnce(ctx context.Context, n int, call func(*wakebell.Client) (
 // sustained handles timers at a rate, each scheduled shortly before, while others wait.
 func sustained(ctx context.Context, w *world) (sample, error) {
 	const topic = "sustained"
-	if err := loadPending(ctx, w, topic, w.many(sustainedPending)); err != nil {
+	if err := loadPending(ctx, w, topic, 0, w.many(sustainedPending)); err != nil {
 		return nil, err
 	}
 	n := int(w.long(sustainedFor).Seconds()) * sustainedRate

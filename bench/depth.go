@@ -24,7 +24,7 @@ func pendingBytes(n int) func(context.Context, *world) (sample, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := loadPending(ctx, w, "pending", n); err != nil {
+		if err := loadPending(ctx, w, "pending", 0, n); err != nil {
 			return nil, err
 		}
 		// Redis shrinks the buffers of busy connections after a few seconds.
@@ -44,8 +44,8 @@ func usedByRedis(ctx context.Context, w *world) (float64, error) {
 	return parseInfo(info)["used_memory"], nil
 }
 
-// loadPending schedules n timers for later, with texts of 100 bytes.
-func loadPending(ctx context.Context, w *world, topic string, n int) error {
+// loadPending schedules n timers for later, with texts of 100 bytes and ids from a number on.
+func loadPending(ctx context.Context, w *world, topic string, from, n int) error {
 	conn, err := connection.New(w.rdb, connection.Config{Logger: quiet()})
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func loadPending(ctx context.Context, w *world, topic string, n int) error {
 		first := (i - 1) * batchSize
 		drafts := make([]wakebell.Draft, 0, batchSize)
 		for k := first; k < min(first+batchSize, n); k++ {
-			drafts = append(drafts, name.Draft(body, wakebell.ID(timerID(k)), wakebell.In(24*time.Hour+time.Duration(k)*time.Millisecond)))
+			drafts = append(drafts, name.Draft(body, wakebell.ID(timerID(from+k)), wakebell.In(24*time.Hour+time.Duration(k)*time.Millisecond)))
 		}
 		_, err := client.Schedule(ctx, drafts...)
 		return err
@@ -125,10 +125,10 @@ type backlog struct {
 }
 
 func newBacklog(ctx context.Context, w *world, pending int) (*backlog, error) {
-	if err := loadPending(ctx, w, "depth", pending); err != nil {
+	if err := loadPending(ctx, w, "depth", 0, pending); err != nil {
 		return nil, err
 	}
-	if err := settleRehash(ctx, w, "depth", pending); err != nil {
+	if err := settleRehash(ctx, w, "depth", 0, pending); err != nil {
 		return nil, err
 	}
 	rdb := w.client(1)
@@ -179,13 +179,13 @@ func loadDue(ctx context.Context, store *timers.Timers, topic string, round int)
 
 // settleRehash reads every timer, because reads complete the incremental rehashing of
 // Redis's tables.
-func settleRehash(ctx context.Context, w *world, topic string, n int) error {
+func settleRehash(ctx context.Context, w *world, topic string, from, n int) error {
 	const step = 1000
 	for range 2 {
 		err := calls((n+step-1)/step, 2, func(i int) error {
 			var ids []string
 			for k := (i - 1) * step; k < min(i*step, n); k++ {
-				ids = append(ids, timerID(k))
+				ids = append(ids, timerID(from+k))
 			}
 			pipe := w.rdb.Pipeline()
 			pipe.ZMScore(ctx, "timers_timeline:"+topic, ids...)

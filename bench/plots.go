@@ -29,6 +29,9 @@ func draw(r *results, folder string) error {
 	if err := drawLateness(r, filepath.Join(folder, "lateness.svg")); err != nil {
 		return fmt.Errorf("plot lateness: %w", err)
 	}
+	if err := drawGrowth(r, folder); err != nil {
+		return fmt.Errorf("plot growth: %w", err)
+	}
 	return nil
 }
 
@@ -60,7 +63,7 @@ func drawRate(r *results, path string) error {
 }
 
 // plotRates are the loads of the plot of costs, in timers a second.
-var plotRates = []int{50, 200, 500, 1000, 2000, 5000, 10_000, 20_000}
+var plotRates = []int{50, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000}
 
 // drawLoad shows what a timer costs and how late it is by the load on one topic.
 func drawLoad(r *results, path string) error {

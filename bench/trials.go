@@ -134,5 +134,5 @@ func allTrials() []trial {
 		{name: "idle", about: "topics without timers in one node", once: true, contenders: []contender{
 			{"1", idleNode(1)}, {"1000", idleNode(1000)}, {"10000", idleNode(10_000)},
 		}},
-	}, slices.Concat(edges(), bulk(), features(), persistence())...)
+	}, slices.Concat(edges(), bulk(), features(), persistence(), growth())...)
 }

@@ -125,7 +125,7 @@ func environment(t *testing.T, program string) []string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("tests:"+token+"\n"), 0o600))
 	certify(t, dir)
-	addresses := make([]string, 12)
+	addresses := make([]string, 16)
 	for i := range addresses {
 		addresses[i] = redistest.Address(t)
 	}

@@ -79,10 +79,10 @@ describe("subscriptions", () => {
     await client.schedule(topic, "x", { id: "a" });
     const lease = await began.promise;
     await stopping.end("SIGTERM");
+    await other.close();
     assert(lease.signal.reason instanceof LeaseDrainingError, String(lease.signal.reason));
     const { state, failures } = await client.get(topic, "a");
     assert.deepEqual({ state, failures }, { state: "pending", failures: 0 });
-    await other.close();
   });
 
   test("handlers keep checkpoints, progress and results", async () => {

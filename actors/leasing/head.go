@@ -74,7 +74,7 @@ func (c *Core) endWatch() (next time.Time) {
 		return next
 	}
 	c.head.watch = nil
-	if next = c.Effects.EndWatch(); !next.IsZero() { // nobody else uses w any more
+	if next = c.Effects.EndWatch(); !next.IsZero() { // the caller uses w no more
 		c.head.peeks, c.pace.emptyPolls = w.peeks, w.backoff.emptyPolls
 	}
 	return next

@@ -20,8 +20,8 @@ type attempt struct {
 	skips  bool // it fires nothing, because the instant was missed
 }
 
-// mostUnderWay is how many calls the store carries out at once, while there are many due items.
-const mostUnderWay = 2
+// mostCalls is how many calls the store carries out at once, while there are many due items.
+const mostCalls = 2
 
 // fire fires the due items. While the store fires some of many, it prepares others.
 func (e *Engine) fire(ctx context.Context) (err error) {
@@ -32,7 +32,7 @@ func (e *Engine) fire(ctx context.Context) (err error) {
 			ready, err = e.prepare(ctx, len(sent) == 0)
 			more = len(ready) == mostAtOnce && time.Now().Before(e.lookAt)
 		}
-		if len(sent) == mostUnderWay || len(sent) > 0 && len(ready) == 0 {
+		if len(sent) == mostCalls || len(sent) > 0 && len(ready) == 0 {
 			if failure := e.land(ctx, sent[0]); failure != nil {
 				err = failure
 			}
@@ -52,7 +52,7 @@ func (e *Engine) fire(ctx context.Context) (err error) {
 }
 
 // prepare returns attempts to fire the due items, mostAtOnce at most. What is in an outbox is
-// sent first, unless a call is under way, with which it would have to wait for its turn.
+// sent first, and waits while other calls run.
 func (e *Engine) prepare(ctx context.Context, alone bool) (attempts []*attempt, err error) {
 	now := e.clock()
 	for len(attempts) < mostAtOnce {

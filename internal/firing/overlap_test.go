@@ -15,8 +15,8 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// While the store fires a batch, the engine prepares the next one. Whatever happens to one of
-// the calls, each entry fires once.
+// While the store fires a batch, the engine prepares the next one. Even if one of the calls
+// fails, each entry fires once.
 func TestOverlappingBatchesFireEachEntryOnce(t *testing.T) {
 	t.Parallel()
 	const n, calls = 1200, 3

@@ -34,7 +34,8 @@ const (
 	LeaseEnd_LEASE_END_CANCELLED LeaseEnd = 1
 	// The lease was held for longer than the maximum lease age of the topic.
 	LeaseEnd_LEASE_END_TOO_OLD LeaseEnd = 2
-	// The node is stopping and has returned the timer.
+	// The node is stopping. It returns the timer, or waits half a second for the verdict of a
+	// subscriber, without which the lease expires.
 	LeaseEnd_LEASE_END_DRAINING LeaseEnd = 3
 )
 

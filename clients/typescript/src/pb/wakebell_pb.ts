@@ -542,7 +542,8 @@ export enum LeaseEnd {
   TOO_OLD = 2,
 
   /**
-   * The node is stopping and has returned the timer.
+   * The node is stopping. It returns the timer, or waits half a second for the verdict of a
+   * subscriber, without which the lease expires.
    *
    * @generated from enum value: LEASE_END_DRAINING = 3;
    */

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/division"
@@ -15,6 +16,9 @@ import (
 type effects struct{ *poller }
 
 var _ leasing.Effects = effects{}
+
+// newStreamName returns a name that is unique among all pollers of all nodes.
+func newStreamName() string { return rand.Text() }
 
 // Open makes the wire of a stream.
 func (p effects) Open(int) {

@@ -12,7 +12,6 @@ package poller
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"time"
 
@@ -225,9 +224,6 @@ func (p *poller) start(c actor.Context, now time.Time) {
 	p.core.Start(now, state.Settings, state.Paused)
 	p.root.Send(p.parent, Started{p.self})
 }
-
-// newStreamName returns a name that is unique among all pollers of all nodes.
-func newStreamName() string { return rand.Text() }
 
 // advance lets the core do what has become possible, and sets the timer for its next tick.
 func (p *poller) advance(c actor.Context, now time.Time) {

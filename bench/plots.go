@@ -146,9 +146,21 @@ func addLine(p *plot.Plot, title string, points plotter.XYs, colour int) error {
 func ticksAt(values []int) plot.ConstantTicks {
 	ticks := make(plot.ConstantTicks, len(values))
 	for i, v := range values {
-		ticks[i] = plot.Tick{Value: float64(v), Label: fmt.Sprint(v)}
+		ticks[i] = plot.Tick{Value: float64(v), Label: shortCount(v)}
 	}
 	return ticks
+}
+
+// shortCount writes thousands and millions short, so that labels do not touch.
+func shortCount(v int) string {
+	switch {
+	case v >= 1_000_000 && v%1_000_000 == 0:
+		return fmt.Sprint(v/1_000_000, "M")
+	case v >= 1000 && v%1000 == 0:
+		return fmt.Sprint(v/1000, "k")
+	default:
+		return strconv.Itoa(v)
+	}
 }
 
 func concurrencyName(c int) string { return strconv.Itoa(c) }

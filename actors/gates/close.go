@@ -29,7 +29,9 @@ func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	if t := q.turn; t != nil {
 		t.stop(cause)
 		k.measureEnd(t, true)
-		if t.owner == nil || t.owner.ttl == 0 { // otherwise its owner may not hear of the end, and relies on the lease
+		if t.owner != nil && t.owner.ttl > 0 { // its owner may not hear of the end, and relies on the lease
+			q.left = gate.Ticket(t.Fence)
+		} else {
 			q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
 		}
 		q.turn = nil

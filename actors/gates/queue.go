@@ -18,6 +18,7 @@ type gateQueue struct {
 	waiting    map[gate.Ticket]*waiter // those with a ticket
 	order      []gate.Ticket           // their tickets in order, and some obsolete ones
 	turn       *Turn                   // nil: another process has it, or none has
+	left       gate.Ticket             // of a turn that has ended here, and is left to its lease; 0: none
 	inFlight   *gateRequest            // nil: none
 	blocked    bool                    // inFlight failed, and waits until the store is available
 	coalescing bool                    // the next request is delayed; see coalesce
@@ -71,7 +72,7 @@ func (k *gatekeeper) applyTurn(q *gateQueue, f *gateRequest, reply *gate.Reply) 
 			return
 		}
 	}
-	if held == 0 || q.returning(held) {
+	if held == 0 || held == q.left || q.returning(held) {
 		return
 	}
 	w := q.waiting[held]

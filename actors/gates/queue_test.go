@@ -2,10 +2,12 @@ package gates
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/messages/gate"
 )
 
 // newGatekeeper returns an actor that has not been started.
@@ -45,4 +47,22 @@ func TestWaitingIsAnsweredAfterRequestInFlight(t *testing.T) {
 	require.Empty(t, ask())
 	q.turn = &Turn{Fence: 7}
 	require.False(t, <-ask(), "the ticket has the turn")
+}
+
+// A turn with a ttl that ends because the gates close stays with its lease, also when the store
+// answers a request from before.
+func TestTurnOfRemoteOwnerIsLeftToLease(t *testing.T) {
+	t.Parallel()
+	for ttl, returned := range map[time.Duration]int{0: 1, time.Minute: 0} {
+		k, system := newGatekeeper(), actortest.QuietSystem()
+		k.root, k.incarnation = system.Root, &incarnation{ctx: t.Context()}
+		q, w := k.queue("gate"), &waiter{gate: "gate", ttl: ttl, values: t.Context()}
+		k.own(&turnOwner{pid: system.NewLocalPID("gone"), at: map[turnPlace]*waiter{}, done: func() {}}, w)
+		w.turn = k.newTurn(w, 7, time.Now(), time.Now().Add(time.Minute))
+		w.turn.owner, q.turn = w, w.turn
+		k.endQueue(q, ErrClosed)
+		k.applyTurn(q, &gateRequest{sent: time.Now()}, &gate.Reply{Held: 7, Remaining: time.Minute})
+		require.Len(t, q.returns, returned, "ttl %v", ttl)
+		system.Shutdown()
+	}
 }

@@ -120,7 +120,7 @@ func (j *judge) judgeWrites() {
 
 // delivered checks that a write that counts has reached a handler that acked it.
 func (j *judge) delivered(w *write) {
-	if !slices.ContainsFunc(j.runs[w.body], func(r *run) bool { return r.acked }) {
+	if !slices.ContainsFunc(j.runs[w.body], func(r *run) bool { return r.handled }) {
 		j.breaks("delivered at least once", "%s %s, written by %s, was not handled", w.subject, w.body, w.path)
 	}
 }

@@ -2,10 +2,13 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell"
 )
 
 // record has what happened, for the judge. All instants are those of the bubble, whose clock is
@@ -57,6 +60,7 @@ type run struct {
 	from, to time.Time
 	lost     time.Time // when its context ended; zero: it did not
 	acked    bool      // it returned nil while its context was alive
+	handled  bool      // or when a drain had just ended it: the node may take the verdict
 	over     bool
 }
 
@@ -139,5 +143,6 @@ func (f *fleet) finish(ctx context.Context, r *run, how string) {
 	defer f.record.mu.Unlock()
 	r.to, r.over = time.Now(), true
 	r.acked = how == acks && ctx.Err() == nil
+	r.handled = r.acked || how == acks && errors.Is(context.Cause(ctx), wakebell.ErrDraining)
 	f.record.line("%s: %s %s %s", r.at, r.subject, r.body, how)
 }

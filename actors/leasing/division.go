@@ -117,9 +117,7 @@ func (c *Core) look(f *Flight, now time.Time) {
 func (c *Core) Peeked(now time.Time, f *Flight, answer exchange.PeekReply, err error) {
 	f.stream.flight = nil
 	if err != nil {
-		c.Counters.Errors.Add(1)
-		c.head.known = false
-		c.pace.pollWithin(now, 0)
+		c.peekFailed(now)
 		c.redisFailed(now, f, err)
 		return
 	}

@@ -40,8 +40,8 @@ type Watch struct {
 }
 
 // Answered processes the answer to a peek that was sent at an instant. It returns when the
-// caller has to peek again, or not ok: the watch has ended, and Core.Watched is next. Other
-// than the methods of a core it may be called by any goroutine, by one at a time.
+// caller has to peek again, or not ok: the watch has ended, and Core.Watched is next. Unlike
+// the methods of a core it may be called by any goroutine, by one at a time.
 func (w *Watch) Answered(sent time.Time, answer exchange.PeekReply) (next time.Time, ok bool) {
 	w.peeks++
 	w.backoff.emptyPolls++
@@ -102,9 +102,7 @@ func (c *Core) Watched(now time.Time, w *Watch, sent time.Time, answer exchange.
 	c.head.watch, c.head.peeks, c.pace.emptyPolls = nil, w.peeks, w.backoff.emptyPolls
 	switch {
 	case err != nil:
-		c.Counters.Errors.Add(1)
-		c.head.known = false
-		c.pace.pollWithin(now, 0)
+		c.peekFailed(now)
 		if errors.Is(err, exchange.ErrUnavailable) {
 			c.redisDown(now, err)
 		}
@@ -113,6 +111,13 @@ func (c *Core) Watched(now time.Time, w *Watch, sent time.Time, answer exchange.
 	default:
 		c.pace.pollAt = sent.Add(c.pace.idleDelay())
 	}
+}
+
+// peekFailed has a claim show what is wrong.
+func (c *Core) peekFailed(now time.Time) {
+	c.Counters.Errors.Add(1)
+	c.head.known = false
+	c.pace.pollWithin(now, 0)
 }
 
 // changed reports whether an answer shows another first timer than the known one, or the

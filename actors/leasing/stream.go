@@ -34,8 +34,8 @@ type Stream struct {
 	waiting  bool      // flight waits until the source is available
 }
 
-// Flight is one exchange, or peek of a fallback, in flight. It reserves slots from the moment it is sent, so
-// that two exchanges never claim the same slot.
+// Flight is one exchange, or peek of a fallback, in flight. It reserves slots from the moment it
+// is sent, so that two exchanges never claim the same slot.
 type Flight struct {
 	Request  exchange.Request
 	Settling []Settlement // in the order of Request.Settle

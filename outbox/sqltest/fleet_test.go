@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +26,6 @@ var (
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	for i := range *fleetRuns {
-		began := time.Now()
 		var p *fleet.Plan
 		var r fleet.Result
 		file := filepath.Join(t.TempDir(), "outbox.db")
@@ -41,16 +39,7 @@ func TestFleet(t *testing.T) {
 			r = fleet.Run(t.Context(), p)
 			require.NoError(t, db.Close())
 		})
-		if len(r.Broken) > 0 {
-			t.Log(p)
-			for _, line := range r.Trace {
-				t.Log(line)
-			}
-		}
-		for _, b := range r.Broken {
-			t.Errorf("seed %d breaks %v", p.Seed, b)
-		}
-		t.Logf("seed %d: %v in %v", p.Seed, r, time.Since(began).Round(time.Millisecond))
+		r.Report(t, p, false)
 		if t.Failed() {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"sync"
+	"testing"
 	"testing/synctest"
 	"time"
 
@@ -45,6 +46,22 @@ type Result struct {
 func (r Result) String() string {
 	return fmt.Sprintf("%d writes, %d runs, %d turns, %d reminders, %d faults, %v of virtual time",
 		r.Writes, r.Runs, r.Turns, r.Arrived, r.Faults, r.Virtual.Round(time.Millisecond))
+}
+
+// Report logs what a plan has done, with its trace if that is wanted or a promise is broken, for
+// which it fails the test.
+func (r Result) Report(t testing.TB, p *Plan, trace bool) {
+	t.Helper()
+	if len(r.Broken) > 0 || trace {
+		t.Log(p)
+		for _, line := range r.Trace {
+			t.Log(line)
+		}
+	}
+	for _, b := range r.Broken {
+		t.Errorf("seed %d breaks %v", p.Seed, b)
+	}
+	t.Logf("seed %d: %v", p.Seed, r)
 }
 
 // Broken is a promise that did not hold.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -38,19 +37,9 @@ func TestFleet(t *testing.T) {
 	failures := 0
 	for i := range *fleetRuns {
 		p := Draw(*fleetSeed+uint64(i), *fleetOps, nil)
-		began := time.Now()
 		var r Result
 		synctest.Test(t, func(t *testing.T) { r = Run(t.Context(), p) })
-		if len(r.Broken) > 0 || *fleetAll {
-			t.Log(p)
-			for _, line := range r.Trace {
-				t.Log(line)
-			}
-		}
-		for _, b := range r.Broken {
-			t.Errorf("seed %d breaks %v", p.Seed, b)
-		}
-		t.Logf("seed %d: %v in %v", p.Seed, r, time.Since(began).Round(time.Millisecond))
+		r.Report(t, p, *fleetAll)
 		if len(r.Broken) > 0 {
 			if failures++; failures >= *fleetFail {
 				return

@@ -24,10 +24,6 @@ Handler = Callable[[Lease], Awaitable[object]] | Callable[[Lease], object]
 _MAX_REASON = 1024  # bytes
 
 
-class Unfinished(asyncio.CancelledError):
-    """Nobody waits for the handler any more, but its thread goes on."""
-
-
 def is_async(handler: Handler) -> bool:
     """Return whether a handler is a coroutine function. Raise InvalidError for one that yields."""
     of = (handler, getattr(handler, "__call__", None))
@@ -44,10 +40,7 @@ async def run(handler: Handler, lease: Lease, pool: ThreadPoolExecutor | None) -
         else:
             context = contextvars.copy_context()
             loop = asyncio.get_running_loop()
-            try:
-                result, error = await loop.run_in_executor(pool, lambda: context.run(_call, handler, lease))
-            except asyncio.CancelledError:
-                return Unfinished()
+            result, error = await loop.run_in_executor(pool, lambda: context.run(_call, handler, lease))
         if error is None and inspect.isawaitable(result):
             await result
         elif inspect.isgenerator(result) or inspect.isasyncgen(result):

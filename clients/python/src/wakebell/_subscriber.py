@@ -202,9 +202,7 @@ class Subscription:
             if self._draining:
                 # In this order, because the end of the lease would make room for another.
                 self._narrow()
-            if error is not None and _outcome.is_a(error, _outcome.Unfinished):
-                pass  # the thread goes on: nobody else may get the timer before the lease expires
-            elif (self._draining or lease.lost is not None) and error is not None and _outcome.is_a(error, asyncio.CancelledError):
+            if (self._draining or lease.lost is not None) and error is not None and _outcome.is_a(error, asyncio.CancelledError):
                 self._add(lease.id, release=wakebell_pb2.Release(delivery=delivery))
             else:
                 self._add(lease.id, **_outcome.verdict(error, delivery, lease._keeper.result if lease._keeper else None))

@@ -41,7 +41,7 @@ func ToSink(s hosted.Sink) Target { return Target{&poller.Target{Sink: s.LeaseSi
 
 // NotifyEnd returns a copy of the Target that also receives a *messages.LeaseEnded
 // when a lease ends before it was answered, for instance because the timer was
-// cancelled.
+// cancelled. If its reason is LEASE_END_DRAINING, an answer still counts for half a second.
 func (t Target) NotifyEnd() Target {
 	if t.target == nil {
 		return t
@@ -56,6 +56,10 @@ func (t Target) NotifyEnd() Target {
 // lease.Ack(), Nack(err), NackIn(d, err), Reject(err) or Release(), at once or
 // later. Without an answer within LeaseTTL, the timer is delivered again;
 // lease.Extend() extends the lease by LeaseTTL. Topic.Read decodes the body.
+//
+// When the DrainTimeout of the System has passed, the actor has half a second to answer;
+// NotifyEnd tells it so. A lease without an answer is not released, because the actor may be
+// at work: the timer is delivered again when it expires.
 //
 // With BatchSize, the actor receives a *messages.LeaseBatch instead, with up to
 // BatchSize leases. It answers each of them, or the rest of the batch at once with

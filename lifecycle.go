@@ -169,7 +169,8 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 // Stop drains and stops the System. The gateway refuses new requests and answers
 // the accepted ones. The pollers stop claiming timers and wait up to DrainTimeout
 // for running handlers; then the handlers' contexts are cancelled with the cause
-// ErrDraining, and their timers are released for other nodes. If handlers did not
+// ErrDraining, and their timers are released for other nodes; those of actors and
+// subscribers that do not answer are left to their leases. If handlers did not
 // return, the error wraps ErrUnfinished and names their timers.
 //
 // Stop may be called before Start, and more than once: later calls wait for the

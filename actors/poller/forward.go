@@ -20,7 +20,9 @@ import (
 type Target struct {
 	PID       *actor.PID
 	Props     *actor.Props
-	NotifyEnd bool // it receives *messages.LeaseEnded when a lease ends before its answer
+	// NotifyEnd: the actor receives *messages.LeaseEnded when a lease ends before its answer. One
+	// that a drain ends may still be answered for a short time, and is left to expire otherwise.
+	NotifyEnd bool
 
 	Sink LeaseSink // instead of an actor
 }
@@ -42,7 +44,8 @@ func NotHeld(m *messages.KeepRequest) *messages.Error {
 
 // Forward sends the delivery to the topic's target and waits for its answer:
 // *messages.Ack, Nack or Reject. Errors: ErrTargetGone, or the cause of ctx,
-// which ends with the lease. The lease is extended only at the target's request.
+// which ends with the lease. If that is ErrDraining, the target has drainAnswer more, and
+// the error is ErrTargetGone. The lease is extended only at the target's request.
 func (d *Delivery) Forward(ctx context.Context, m *messages.Lease, keep Keep) (answer any, err error) {
 	m.Delivery = newDeliveryNumber()
 	w := d.lease.worker.Load()
@@ -59,11 +62,33 @@ func (d *Delivery) Forward(ctx context.Context, m *messages.Lease, keep Keep) (a
 		return answer, nil
 	case <-ctx.Done():
 		w.toHandler(leaseEnded{m.GetDelivery(), context.Cause(ctx)})
-		return nil, context.Cause(ctx)
+	}
+	if answer, err = lastAnswer(ctx, w.queue, answers); errors.Is(err, errUnheard) {
+		w.toHandler(leaseEnded{m.GetDelivery(), err})
+	}
+	return answer, err
+}
+
+// lastAnswer waits for the answer to a lease that has ended, if a drain has ended it.
+func lastAnswer(ctx context.Context, q *runQueue, answers <-chan any) (answer any, err error) {
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrDraining) {
+		return nil, cause
+	}
+	select {
+	case answer = <-answers:
+		if gone, ok := answer.(error); ok {
+			return nil, gone
+		}
+		return answer, nil
+	case <-time.After(drainAnswer):
+		return nil, errUnheard
+	case <-q.ctx.Done():
+		return nil, ErrStopped
 	}
 }
 
-// leaseEnded tells a handler that its worker no longer waits for the answer.
+// leaseEnded tells a handler that a lease has ended. Its worker no longer waits for the answer,
+// unless the cause is ErrDraining.
 type leaseEnded struct {
 	delivery uint64
 	cause    error
@@ -138,22 +163,19 @@ func (h *handler) answer(delivery uint64, answer any) {
 	h.awaited = nil
 }
 
-// leaseEnded notifies a target with NotifyEnd that its lease has ended.
+// leaseEnded notifies a target with NotifyEnd that its lease has ended, once. The answer to one
+// that a drain has ended is awaited until errUnheard.
 func (h *handler) leaseEnded(c actor.Context, m leaseEnded) {
-	if l := h.batch.unanswered(m.delivery); l != nil {
-		if h.topic.Target.NotifyEnd && h.target != nil {
-			c.Send(h.target, leaseEndedMessage(l, m.cause))
-		}
-		h.batch.answer(m.delivery, m.cause)
-		return
+	l := h.batch.unanswered(m.delivery)
+	if h.awaited != nil && h.awaited.message.GetDelivery() == m.delivery {
+		l = h.awaited.message
 	}
-	if h.awaited == nil || h.awaited.message.GetDelivery() != m.delivery {
-		return
+	if l != nil && h.topic.Target.NotifyEnd && h.target != nil && !errors.Is(m.cause, errUnheard) {
+		c.Send(h.target, leaseEndedMessage(l, m.cause))
 	}
-	if h.topic.Target.NotifyEnd && h.target != nil {
-		c.Send(h.target, leaseEndedMessage(h.awaited.message, m.cause))
+	if !errors.Is(m.cause, ErrDraining) {
+		h.answer(m.delivery, m.cause)
 	}
-	h.awaited = nil
 }
 
 // extend passes on the target's request for more time.
@@ -260,23 +282,15 @@ func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.
 	case <-ctx.Done():
 		to.Over(leaseEndedMessage(m, context.Cause(ctx)))
 	}
-	if cause := context.Cause(ctx); !errors.Is(cause, ErrDraining) {
-		return nil, cause
-	}
-	select {
-	case answer = <-h.answers:
-		return answer, nil
-	case <-time.After(drainAnswer):
-		return nil, errUnheard
-	}
+	return lastAnswer(ctx, d.lease.queue, h.answers)
 }
 
-// drainAnswer is how long a LeaseSink has for its answer once a drain has ended its lease: less
+// drainAnswer is how long a Target has for its answer once a drain has ended its lease: less
 // than the poller waits for handlers.
 const drainAnswer = leasing.DrainGrace / 2
 
 // errUnheard leaves the lease of a drain to expire: another handler must not get the timer while
-// the one of the LeaseSink may not have heard that its lease has ended.
+// the one of the Target may not have heard that its lease has ended.
 var errUnheard = fmt.Errorf("%w: no answer after the drain", ErrTargetGone)
 
 // leaseEndedMessage returns the notification that a lease has ended.

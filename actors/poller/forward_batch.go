@@ -30,24 +30,43 @@ func ForwardBatch(batch []*Delivery, m *messages.LeaseBatch, keeps []Keep) (answ
 		m.Leases[i].Delivery, f.leases[i], f.index[delivery] = delivery, d.lease, i
 	}
 	w.toHandler(f)
+	draining := make(chan struct{}, 1) // a drain ends all leases at once
 	for i, d := range batch {
 		ctx, delivery := d.Context(), m.Leases[i].GetDelivery()
-		ends[i] = context.AfterFunc(ctx, func() { w.toHandler(leaseEnded{delivery, context.Cause(ctx)}) })
+		ends[i] = context.AfterFunc(ctx, func() {
+			cause := context.Cause(ctx)
+			w.toHandler(leaseEnded{delivery, cause})
+			if errors.Is(cause, ErrDraining) {
+				select {
+				case draining <- struct{}{}:
+				default:
+				}
+			}
+		})
 	}
 	defer func() {
 		for _, end := range ends {
 			end()
 		}
 	}()
-	select {
-	case <-f.done:
-		return f.answers
-	case <-w.queue.ctx.Done(): // the handler receives nothing more
-		answers = make([]any, len(batch))
-		for i := range answers {
-			answers[i] = ErrStopped
+	var unheard <-chan time.Time
+	for {
+		select {
+		case <-f.done:
+			return f.answers
+		case <-draining:
+			if unheard == nil {
+				unheard = time.After(drainAnswer)
+			}
+		case <-unheard:
+			w.toHandler(leaseEnded{m.GetDelivery(), errUnheard})
+		case <-w.queue.ctx.Done(): // the handler receives nothing more
+			answers = make([]any, len(batch))
+			for i := range answers {
+				answers[i] = ErrStopped
+			}
+			return answers
 		}
-		return answers
 	}
 }
 

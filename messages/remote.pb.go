@@ -193,11 +193,14 @@ func (x *SubscribeResponse) GetHeld() []*Lease {
 // UnsubscribeRequest ends a subscription. The leases of the subscriber are returned
 // at once. It succeeds if there was no subscription.
 type UnsubscribeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Timeout       *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	Topic         string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
-	Subscriber    string                 `protobuf:"bytes,4,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Request    uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Timeout    *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Topic      string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	Subscriber string                 `protobuf:"bytes,4,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
+	// Deliveries whose handlers go on although the subscription ends. Their leases are
+	// not returned but expire, and can no longer be settled.
+	Running       []uint64 `protobuf:"varint,5,rep,packed,name=running,proto3" json:"running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -258,6 +261,13 @@ func (x *UnsubscribeRequest) GetSubscriber() string {
 		return x.Subscriber
 	}
 	return ""
+}
+
+func (x *UnsubscribeRequest) GetRunning() []uint64 {
+	if x != nil {
+		return x.Running
+	}
+	return nil
 }
 
 // UnsubscribeResponse reports that no more leases come.
@@ -2043,14 +2053,15 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12&\n" +
-	"\x04held\x18\x03 \x03(\v2\x12.wakebell.v1.LeaseR\x04held\"\x99\x01\n" +
+	"\x04held\x18\x03 \x03(\v2\x12.wakebell.v1.LeaseR\x04held\"\xb3\x01\n" +
 	"\x12UnsubscribeRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
 	"subscriber\x18\x04 \x01(\tR\n" +
-	"subscriber\"/\n" +
+	"subscriber\x12\x18\n" +
+	"\arunning\x18\x05 \x03(\x04R\arunning\"/\n" +
 	"\x13UnsubscribeResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"\xbb\x01\n" +
 	"\x06Leases\x12\x14\n" +

@@ -7,7 +7,7 @@ import threading
 
 from wakebell import Draft, Lease, Message, Outcome, Presence, Queue, Reject, Retry, State, aio, errors
 
-from .node import PATIENCE, TOKEN, Case, eventually, name
+from .node import PATIENCE, TOKEN, Case, Node, eventually, name
 
 
 class Subscriptions(Case):
@@ -164,6 +164,32 @@ class Subscriptions(Case):
             return (timer.state, timer.attempts) == (State.PENDING, 0)
 
         await eventually(is_released)
+
+    async def test_a_stop_leaves_the_lease_of_a_thread_that_goes_on_to_expire(self) -> None:
+        topic = name()
+        began, finish = threading.Semaphore(0), threading.Event()
+        lost: list[bool] = []
+
+        def handle(lease: Lease) -> None:
+            began.release()
+            lost.append(lease.wait_lost(PATIENCE))
+            if lease.id == "hangs":
+                finish.wait(PATIENCE)
+
+        node = await asyncio.to_thread(Node, lease="1m")
+        self.addCleanup(node.stop)
+        self.addCleanup(finish.set)
+        client = await self.enterAsyncContext(aio.Client(node.address, token=TOKEN))
+        subscription = await client.subscribe(topic, handle, name="s", credits=3)
+        await client.schedule_batch([Draft(topic=topic, id=i) for i in ("hangs", "returns")])
+        for _ in range(2):
+            await asyncio.to_thread(began.acquire, True, PATIENCE)
+        await subscription.stop(timeout=0.01)
+        self.assertEqual(lost, [True, True])
+        with self.assertRaises(errors.NotFoundError):  # it was settled
+            await client.get(topic, "returns")
+        timer = await client.get(topic, "hangs")
+        self.assertEqual((timer.state, timer.attempts), (State.RUNNING, 1))
 
     async def test_a_new_subscription_replaces_the_former_of_its_name(self) -> None:
         topic = name()

@@ -31,8 +31,8 @@ export class Subscription {
 
   /**
    * Ends the subscription. No more leases are accepted. Running handlers have `timeoutMs`
-   * to return (default: 10 s; Infinity: no limit); then their signals are aborted, and leases that are not
-   * settled within a second are released.
+   * to return (default: 10 s; Infinity: no limit); then their signals are aborted. The leases of handlers
+   * that go on for another second are not released but expire, so that no other handler runs beside them.
    */
   async stop(options: { timeoutMs?: number } = {}): Promise<void> {
     await this.#worker.stop(checkMs(options.timeoutMs ?? 10_000, "timeoutMs"));

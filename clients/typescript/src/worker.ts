@@ -193,8 +193,8 @@ export class Worker implements Listener {
     if (thrown !== undefined && !aborted && !outcome.isMeant(thrown)) {
       this.link.options.log(`the handler of ${this.topic} failed on ${lease.id}, attempt ${lease.attempt}`, thrown.error);
     }
-    if (this.#running.get(delivery) !== run) {
-      return; // it was lost
+    if (this.#over || this.#running.get(delivery) !== run) {
+      return; // it was lost, or is left to expire
     }
     this.#running.delete(delivery);
     if (this.#draining) {
@@ -306,7 +306,7 @@ export class Worker implements Listener {
     clearInterval(this.#checks);
     this.#flush();
     if (this.link.up) {
-      const request = create(UnsubscribeRequestSchema, { topic: this.topic, subscriber: this.name });
+      const request = create(UnsubscribeRequestSchema, { topic: this.topic, subscriber: this.name, running: [...this.#running.keys()] });
       await this.link.ask("unsubscribe", request, { deadline: performance.now() + GRACE }).catch(() => {}); // the leases expire
     }
     this.#end();

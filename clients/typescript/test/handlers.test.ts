@@ -103,7 +103,7 @@ describe("handlers", () => {
 });
 
 describe("timeouts", () => {
-  const node = new Node();
+  const node = new Node([], "1m");
   before(() => node.start());
   after(() => node.end("SIGTERM"));
 
@@ -122,6 +122,27 @@ describe("timeouts", () => {
     finish.resolve();
     await closing;
     assert.equal(aborted, false);
+  });
+
+  test("a stop leaves the leases of handlers that go on to expire", async () => {
+    const client = dial(node), topic = name(), finish = deferred<void>();
+    let began = 0;
+    const subscription = await client.subscribe(topic, { name: "s" }, async (lease) => {
+      began++;
+      if (lease.id === "goes on") {
+        await finish.promise; // it ignores the signal
+      } else {
+        await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+      }
+    });
+    await client.scheduleBatch([{ topic, id: "goes on" }, { topic, id: "ends" }]);
+    await eventually(() => began === 2);
+    await subscription.stop({ timeoutMs: 10 });
+    await assert.rejects(client.get(topic, "ends"), { name: "NotFoundError" }); // it was settled
+    const { state, attempts } = await client.get(topic, "goes on");
+    assert.deepEqual({ state, attempts }, { state: "running", attempts: 1 });
+    finish.resolve();
+    await client.close();
   });
 
   test("a request may have no limit", async () => {

@@ -53,8 +53,12 @@ type hub struct {
 	lingerUntil time.Time // the topic stays open for the next Pull until then
 }
 
-// subscriberKey identifies a subscriber. Two owners may use the same name.
-type subscriberKey struct{ owner, name string }
+// subscriberKey identifies a subscriber. Two owners may use the same name, and so may a
+// subscriber whose subscription has ended while its handlers go on.
+type subscriberKey struct {
+	owner, name string
+	ended       uint64 // generation of the subscription that has ended; 0: it goes on
+}
 
 type subscriber struct {
 	key        subscriberKey
@@ -187,7 +191,7 @@ func (h *hub) Stop() {
 
 // subscribe creates or replaces a subscription.
 func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, host string) {
-	key := subscriberKey{owner, m.GetSubscriber()}
+	key := subscriberKey{owner: owner, name: m.GetSubscriber()}
 	s := h.subscribers[key]
 	credits, of := int(m.GetCredits()), limits.Party{Principal: owner, Host: host}
 	h.tuning.got++
@@ -244,19 +248,31 @@ func (h *hub) answerAsked() {
 }
 
 func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
-	if s := h.subscribers[subscriberKey{owner, m.GetSubscriber()}]; s != nil {
-		h.endSubscription(s)
+	if s := h.subscribers[subscriberKey{owner: owner, name: m.GetSubscriber()}]; s != nil {
+		h.endSubscription(s, m.GetRunning()...)
 	}
 }
 
-// endSubscription ends a subscription and releases the leases of its subscriber.
-func (h *hub) endSubscription(s *subscriber) {
+// endSubscription ends a subscription and releases the leases of its subscriber, but for those
+// of deliveries whose handlers go on. These expire, and occupy their credits until then.
+func (h *hub) endSubscription(s *subscriber, running ...uint64) {
 	h.leaveOrder(s)
-	s.to = nil
-	h.drop(s)
+	s.to, s.out = nil, nil
+	expire := make(map[uint64]bool, min(len(running), s.used))
+	for _, delivery := range running {
+		if l := h.held[delivery]; l != nil && l.of == s {
+			expire[delivery] = true
+		}
+	}
+	if delete(h.subscribers, s.key); len(expire) == 0 {
+		h.drop(s)
+	} else {
+		s.key.ended, s.last = s.generation, nil
+		h.subscribers[s.key] = s
+	}
 	h.tune() // before the released leases are due again
-	for _, l := range h.held {
-		if l.of == s {
+	for delivery, l := range h.held {
+		if l.of == s && !expire[delivery] {
 			l.lease.Answer(l.lease.Release())
 			h.free(l)
 		}

@@ -24,7 +24,7 @@ var errKeeps = errors.New("the lease has another request to keep something")
 // counts as memory of the subscriber.
 func (h *hub) keep(c actor.Context, m *messages.KeepRequest, owner string) {
 	l := h.held[m.GetDelivery()]
-	if l == nil || l.of == nil || l.of.key != (subscriberKey{owner, m.GetSubscriber()}) || (m.GetId() != "" && m.GetId() != l.lease.GetId()) {
+	if l == nil || l.of == nil || l.of.key != (subscriberKey{owner: owner, name: m.GetSubscriber()}) || (m.GetId() != "" && m.GetId() != l.lease.GetId()) {
 		c.Respond(poller.NotHeld(m))
 		return
 	}

@@ -120,7 +120,7 @@ func (h *hub) leasesFor(s *subscriber, n int, now time.Time) *messages.Leases {
 
 // verdicts applies the verdicts of a subscriber.
 func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
-	key := subscriberKey{owner, m.GetSubscriber()}
+	key := subscriberKey{owner: owner, name: m.GetSubscriber()}
 	if s := h.subscribers[key]; s != nil && same(s.to, sender) {
 		s.clock.update(m.GetClock(), time.Now())
 	}

@@ -45,7 +45,7 @@ func (h *hub) pull(c actor.Context, m Pull, owner, host string) {
 // detachPulled answers a Detach. The topic stays open for a while: a caller that pulls
 // again would otherwise close and open it each time.
 func (h *hub) detachPulled(c actor.Context, m Detach, owner string) {
-	if s := h.subscribers[subscriberKey{owner, m.Subscriber}]; s != nil && s.to != nil {
+	if s := h.subscribers[subscriberKey{owner: owner, name: m.Subscriber}]; s != nil && s.to != nil {
 		h.flush() // before the answer
 		c.Unwatch(s.to)
 		h.lingerUntil = time.Now().Add(topicGrace)
@@ -66,7 +66,7 @@ func (h *hub) lingers() bool { return time.Now().Before(h.lingerUntil) }
 // settle carries out a verdict about a lease that a caller has pulled.
 func (h *hub) settle(c actor.Context, m Settle, owner string) {
 	l := h.held[m.Delivery]
-	if l == nil || l.of == nil || l.of.key != (subscriberKey{owner, m.Subscriber}) || !time.Now().Before(l.lease.Until()) {
+	if l == nil || l.of == nil || l.of.key != (subscriberKey{owner: owner, name: m.Subscriber}) || !time.Now().Before(l.lease.Until()) {
 		c.Respond(Settled{})
 		return
 	}

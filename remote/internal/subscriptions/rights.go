@@ -16,7 +16,7 @@ func (h *hub) rightsChanged() {
 	}
 	granted := h.guard.Rights.Load()
 	for _, s := range h.subscribers {
-		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); ok {
+		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); ok || s.key.ended != 0 {
 			continue
 		}
 		h.revoke(s)

@@ -93,7 +93,11 @@ class Subscription:
         self._loop.run(self._inner.wait())
 
     def stop(self, timeout: float = 10.0) -> None:
-        """End the subscription. Running handlers have ``timeout`` seconds to return."""
+        """End the subscription. Running handlers have ``timeout`` seconds to return.
+
+        ``lost`` of those that go on is set then; after another second their leases are left
+        to expire, so that no other handler runs beside them.
+        """
         self._loop.run(self._inner.stop(timeout))
 
 

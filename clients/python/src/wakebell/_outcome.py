@@ -24,6 +24,10 @@ Handler = Callable[[Lease], Awaitable[object]] | Callable[[Lease], object]
 _MAX_REASON = 1024  # bytes
 
 
+class GoesOn(asyncio.CancelledError):
+    """The task of a handler was cancelled, and the handler goes on in its thread."""
+
+
 def is_async(handler: Handler) -> bool:
     """Return whether a handler is a coroutine function. Raise InvalidError for one that yields."""
     of = (handler, getattr(handler, "__call__", None))
@@ -39,8 +43,11 @@ async def run(handler: Handler, lease: Lease, pool: ThreadPoolExecutor | None) -
             result, error = _call(handler, lease)
         else:
             context = contextvars.copy_context()
-            loop = asyncio.get_running_loop()
-            result, error = await loop.run_in_executor(pool, lambda: context.run(_call, handler, lease))
+            thread = pool.submit(lambda: context.run(_call, handler, lease))
+            try:
+                result, error = await asyncio.wrap_future(thread)
+            except asyncio.CancelledError as raised:
+                return raised if thread.cancel() else GoesOn()  # it cannot be interrupted
         if error is None and inspect.isawaitable(result):
             await result
         elif inspect.isgenerator(result) or inspect.isasyncgen(result):

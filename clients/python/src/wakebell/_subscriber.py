@@ -82,7 +82,9 @@ class Subscription:
         """End the subscription.
 
         No more leases are accepted. Running handlers have ``timeout`` seconds to return;
-        then they are cancelled, and their leases are released.
+        then they are cancelled, and their leases are released. A thread cannot be cancelled:
+        it sees ``lost``, and its verdict counts for another second. The lease of a handler
+        that goes on is not released but expires, so that no other handler runs beside it.
         """
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop(timeout), name="wakebell-stop")
@@ -198,11 +200,14 @@ class Subscription:
     async def _serve(self, run: _Running) -> None:
         lease, delivery = run.lease, run.delivery
         error = await _outcome.run(self._handler, lease, self._pool)
-        if self._running.pop(delivery, None) is not None:  # else it was lost
+        if error is not None and _outcome.is_a(error, _outcome.GoesOn):
+            return  # the lease expires
+        if not self._over and self._running.pop(delivery, None) is not None:  # else it was lost
             if self._draining:
                 # In this order, because the end of the lease would make room for another.
                 self._narrow()
-            if (self._draining or lease.lost is not None) and error is not None and _outcome.is_a(error, asyncio.CancelledError):
+            ended = self._draining or lease.lost is not None
+            if ended and error is not None and _outcome.is_a(error, asyncio.CancelledError, errors.LeaseLostError):
                 self._add(lease.id, release=wakebell_pb2.Release(delivery=delivery))
             else:
                 self._add(lease.id, **_outcome.verdict(error, delivery, lease._keeper.result if lease._keeper else None))
@@ -303,8 +308,12 @@ class Subscription:
         tasks = [run.task for run in self._running.values() if run.task is not None]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=timeout)
+            if late and self._pool is not None:
+                for run in self._running.values():
+                    run.lease._lose(errors.LeaseLostError(f"{run.lease.id}: the subscription is stopped"))
+                _, late = await asyncio.wait(late, timeout=GRACE)
             for task in late:
-                task.cancel()
+                task.cancel()  # this leaves a handler in its thread alone
             if late:
                 await asyncio.wait(late, timeout=GRACE)
         self._over = True
@@ -312,7 +321,7 @@ class Subscription:
             if helper is not None:
                 helper.cancel()
         self._flush()
-        request = remote_pb2.UnsubscribeRequest(topic=self._topic, subscriber=self._name)
+        request = remote_pb2.UnsubscribeRequest(topic=self._topic, subscriber=self._name, running=self._running)
         try:
             if self._link.up:
                 await self._link.ask("unsubscribe", request, time.monotonic() + GRACE)

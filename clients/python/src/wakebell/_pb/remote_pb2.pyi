@@ -239,16 +239,18 @@ class SubscribeResponse(_message.Message):
     def __init__(self, request: _Optional[int] = ..., generation: _Optional[int] = ..., held: _Optional[_Iterable[_Union[_wakebell_pb2.Lease, _Mapping]]] = ...) -> None: ...
 
 class UnsubscribeRequest(_message.Message):
-    __slots__ = ["request", "subscriber", "timeout", "topic"]
+    __slots__ = ["request", "running", "subscriber", "timeout", "topic"]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
     SUBSCRIBER_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     request: int
+    running: _containers.RepeatedScalarFieldContainer[int]
     subscriber: str
     timeout: _duration_pb2.Duration
     topic: str
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., subscriber: _Optional[str] = ...) -> None: ...
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., subscriber: _Optional[str] = ..., running: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class UnsubscribeResponse(_message.Message):
     __slots__ = ["request"]

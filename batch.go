@@ -174,7 +174,7 @@ func (b *inBatch) Context() context.Context {
 
 // chainBatch is chain for a handler of batches; change returns fn with what may change
 // bodies, and nil changes nothing.
-func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Consumer) poller.HandleBatch {
+func chainBatch(h served, change func(batchFunc) batchFunc, tracer *tracing.Consumer) poller.HandleBatch {
 	fn, read := h.batch, h.reader()
 	if change != nil {
 		fn = change(fn)

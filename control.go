@@ -96,7 +96,7 @@ func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Contro
 // readOverride returns the function by which a poller reads the cluster-wide
 // settings of its topic. It also frees keys that were not freed, and wakes timers for
 // which a higher PerKey has room or a higher RateLimitByKey has tokens.
-func (s *System) readOverride(keys *timers.TimerSource, node poller.Settings) func(context.Context) (poller.ClusterOverride, error) {
+func (s *System) readOverride(keys *timers.TimerSource, h *Handler) func(context.Context) (poller.ClusterOverride, error) {
 	return func(ctx context.Context) (poller.ClusterOverride, error) {
 		select { // a change of the layout is announced as one of the settings
 		case s.divided <- struct{}{}:
@@ -106,14 +106,23 @@ func (s *System) readOverride(keys *timers.TimerSource, node poller.Settings) fu
 		if err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		flow := leasing.SettingsOf(tuning.Override(node.Public(), c.Settings)).Flow
+		flow := leasing.SettingsOf(tuning.Override(leasing.SettingsOf(h.set.tuned).Public(), c.Settings)).Flow
 		if err = keys.SweepKeys(ctx, flow); err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		return poller.ClusterOverride{Paused: c.Paused, PausedFor: left, Mark: mark, Apply: func(to *poller.Settings) {
-			*to = leasing.SettingsOf(tuning.Override(to.Public(), c.Settings))
-		}}, nil
+		return poller.ClusterOverride{Paused: c.Paused, PausedFor: left, Mark: mark, Apply: overridden(c.Settings)}, nil
 	}
+}
+
+// overridden returns what applies an override. That of no settings is the same for all topics.
+func overridden(with wakebelltype.Settings) func(*poller.Settings) {
+	if with == (wakebelltype.Settings{}) {
+		return func(to *poller.Settings) {
+			*to = leasing.SettingsOf(tuning.Override(to.Public(), wakebelltype.Settings{}))
+		}
+	}
+	set := with // so that only this case allocates
+	return func(to *poller.Settings) { *to = leasing.SettingsOf(tuning.Override(to.Public(), set)) }
 }
 
 // Errors of the calls that change a running System.
@@ -148,17 +157,17 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 		return fmt.Errorf("add %q: %w", topic, err)
 	}
 	return s.change(func(rt *actors.Runtime) error {
-		if _, taken := s.settings[h.topic]; taken {
+		if _, taken := s.handlers[h.topic]; taken {
 			return fmt.Errorf("%w: %q", ErrTopicTaken, topic)
 		}
 		if err := s.handles(h); err != nil {
 			return err
 		}
 		s.parts[h.topic] = parts
-		if err := s.addPollers(rt, h, names); err != nil {
+		if err := s.addPollers(rt, &h, names); err != nil {
 			return err
 		}
-		s.settings[h.topic], s.handlers[h.topic] = h.set, h
+		s.handlers[h.topic] = &h
 		return nil
 	})
 }
@@ -191,7 +200,7 @@ func (s *System) beginRemoval(topic string, removed chan struct{}) (*actors.Runt
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	rt := s.running()
-	switch _, handled := s.settings[topic]; {
+	switch _, handled := s.handlers[topic]; {
 	case rt == nil:
 		return nil, nil, ErrNotRunning
 	case !handled, s.removing[topic] != nil:
@@ -205,7 +214,6 @@ func (s *System) endRemoval(topic string, removed chan struct{}, done bool) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if done {
-		delete(s.settings, topic)
 		delete(s.handlers, topic)
 		delete(s.polled, topic)
 		s.queues.Delete(s.on.Prefix + topic) // the next handler of this name may be that of a topic
@@ -241,10 +249,11 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 // MaxConcurrent ends none.
 func (s *System) RetuneLocal(topic string, opts ...TopicTuningOption) error {
 	return s.change(func(rt *actors.Runtime) error {
-		set, ok := s.settings[topic]
+		h, ok := s.handlers[topic]
 		if !ok || s.removing[topic] != nil {
 			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
 		}
+		set := h.set
 		if err := set.retune(opts); err != nil {
 			return err
 		}
@@ -254,7 +263,9 @@ func (s *System) RetuneLocal(topic string, opts ...TopicTuningOption) error {
 			now.Shards, now.Part = shards, part
 		})
 		if err == nil {
-			s.settings[topic] = set
+			tuned := *h
+			tuned.set = set
+			s.handlers[topic] = &tuned
 		}
 		return err
 	})

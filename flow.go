@@ -162,7 +162,7 @@ func ExpireAfter(d time.Duration) ScheduleOption {
 }
 
 // expiry returns what ends the expired timers of a physical topic.
-func (s *System) expiry(h Handler, source *timers.TimerSource) *expiry.Topic {
+func (s *System) expiry(h *Handler, source *timers.TimerSource) *expiry.Topic {
 	reference := func(d *poller.Delivery, env envelope.Envelope) payload.Decoded {
 		return s.on.Payloads.Reference(payload.Encoded{Kind: wakebelltype.OutgoingTimer, Topic: h.topic, ID: d.ID, Headers: env.Headers, Body: env.Body, ContentType: env.ContentType})
 	}
@@ -172,7 +172,7 @@ func (s *System) expiry(h Handler, source *timers.TimerSource) *expiry.Topic {
 			s.discardBody(ctx, d.ID, d.Topic, reference(d, env), settle)
 		},
 		Send: func(ctx context.Context, d *poller.Delivery, env envelope.Envelope, reason string) error {
-			return s.sendExpired(ctx, h, d, env, reason)
+			return s.sendExpired(ctx, *h, d, env, reason)
 		},
 	}
 }

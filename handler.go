@@ -235,12 +235,16 @@ type Handler struct {
 	batch batchFunc // instead of fn; nil: timers are handled one by one
 	set   settings
 	err   error
-	log   *slog.Logger // of its System
-
-	expiry *expiry.Topic // nil: of a queue
 
 	// read decodes the payload of a delivery; nil stands for envelope.Decode.
 	read func(d *poller.Delivery) (envelope.Envelope, error)
+}
+
+// served is a Handler of a System, as the poller of one of its physical topics uses it.
+type served struct {
+	*Handler
+	log    *slog.Logger
+	expiry *expiry.Topic // nil: of a queue
 }
 
 // Handle returns a Handler that calls fn for each due timer of a topic, in up to

@@ -233,7 +233,7 @@ func (s *System) discardBody(ctx context.Context, id, topic string, plain payloa
 
 // chain wraps a handler's innermost HandlerFunc in middleware for the pollers. The span
 // of a delivery is outside of it.
-func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
+func chain(h served, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 	fn, read := wrapped(h.fn, mw), h.reader()
 	return func(ctx context.Context, d *poller.Delivery) poller.Outcome {
 		env, err := read(d)
@@ -260,7 +260,7 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 
 // finished is verdict after what the delivery has kept is written, and the joins of a part
 // know how it has ended.
-func (h Handler) finished(ctx context.Context, d delivered, err error) poller.Outcome {
+func (h served) finished(ctx context.Context, d delivered, err error) poller.Outcome {
 	outcome := h.verdict(d.ID, err)
 	if d.Kept() != nil || d.Claims > 1 {
 		keeper.Finish(ctx, d.Delivery, outcome)
@@ -277,7 +277,7 @@ func (h Handler) finished(ctx context.Context, d delivered, err error) poller.Ou
 
 // verdict returns the outcome for the error of a handler, and logs the stack of a panic that
 // became one.
-func (h Handler) verdict(id string, err error) poller.Outcome {
+func (h served) verdict(id string, err error) poller.Outcome {
 	if err == nil {
 		return poller.Succeeded()
 	}

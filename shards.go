@@ -155,7 +155,7 @@ func (s *System) followShards(ctx context.Context) (moving bool) {
 	for topic, h := range s.handlers {
 		lost := len(s.polled[topic]) > 1 // a failover may have lost the map
 		if h.set.queue == nil && s.removing[topic] == nil && (!none || lost) {
-			handlers = append(handlers, h)
+			handlers = append(handlers, *h)
 		}
 	}
 	s.changing.Unlock()
@@ -193,7 +193,7 @@ func (s *System) repoll(h Handler, names []string, parts map[string]sharding.Par
 			return nil
 		}
 		s.parts[h.topic] = parts
-		h.set = s.settings[h.topic] // RetuneLocal may have changed it
+		h := s.handlers[h.topic] // RetuneLocal may have changed it
 		_, paused, err := rt.State(polled[0])
 		if err != nil {
 			return err
@@ -215,7 +215,7 @@ func (s *System) repoll(h Handler, names []string, parts map[string]sharding.Par
 			}
 		}
 		s.polled[h.topic] = slices.Clone(names)
-		s.warnOfLimit(h, names)
+		s.warnOfLimit(*h, names)
 		for _, name := range s.polled[h.topic] {
 			if err := rt.Tune(name, func(to *poller.Settings) { to.Shards, to.Part = len(names), parts[name] }); err != nil {
 				return err

@@ -50,8 +50,7 @@ type System struct {
 	reminding hosted.Parts
 
 	changing sync.Mutex                          // serializes changes of the running System
-	settings map[string]settings                 // of the handlers, by topic without prefix
-	handlers map[string]Handler                  // as they were added, by topic without prefix
+	handlers map[string]*Handler                 // by topic without prefix; replaced as a whole when RetuneLocal changes its settings
 	polled   map[string][]string                 // the sources of their pollers
 	parts    map[string]map[string]sharding.Part // of limits, by topic and source
 	removing map[string]chan struct{}            // topics in removal; the channel is closed at the end
@@ -94,7 +93,7 @@ func New(actorSystem *actor.ActorSystem, conn *connection.Connection, cfg Config
 		actorSystem = actors.NewActorSystem(client.on.Logger)
 	}
 	s := &System{
-		actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, parts: map[string]map[string]sharding.Part{},
+		actors: actorSystem, handlers: map[string]*Handler{}, polled: map[string][]string{}, parts: map[string]map[string]sharding.Part{},
 		removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1), audits: make(chan struct{}, 1),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 		on: client.on, client: client, store: store, shards: shards.New(store),
@@ -106,11 +105,12 @@ func New(actorSystem *actor.ActorSystem, conn *connection.Connection, cfg Config
 	}
 	s.tracer = tracing.New(tracing.Config{Provider: s.on.TracerProvider, Propagator: s.on.Propagator, Child: s.on.TraceAsChild})
 	s.node = nodeName(s.cfg.Name) + "/" + rand.Text()[:8] // containers may share host names and process ids
-	for _, h := range s.cfg.Handlers {
-		if err := s.handles(h); err != nil {
+	for i := range s.cfg.Handlers {
+		h := &s.cfg.Handlers[i]
+		if err := s.handles(*h); err != nil {
 			return nil, err
 		}
-		s.settings[h.topic], s.handlers[h.topic] = h.set, h
+		s.handlers[h.topic] = h
 	}
 	return s, nil
 }
@@ -168,7 +168,8 @@ func init() {
 
 func (s *System) actorTopics() []poller.Topic {
 	topics := make([]poller.Topic, 0, len(s.polled))
-	for _, h := range s.cfg.Handlers {
+	for i := range s.cfg.Handlers {
+		h := &s.cfg.Handlers[i]
 		for _, name := range s.polled[h.topic] {
 			topics = append(topics, s.actorTopic(h, name, len(s.polled[h.topic])))
 		}
@@ -177,21 +178,21 @@ func (s *System) actorTopics() []poller.Topic {
 }
 
 // actorTopic returns the poller of one of the physical topics of a handler.
-func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic {
-	h.log = s.on.Logger
+func (s *System) actorTopic(h *Handler, physical string, shards int) poller.Topic {
+	of := served{Handler: h, log: s.on.Logger}
 	full := s.on.Prefix + h.topic
 	source, keys := s.source(h, physical)
 	if keys != nil {
-		h.expiry = s.expiry(h, keys)
+		of.expiry = s.expiry(h, keys)
 	}
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
-	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
+	mw := slices.Concat(s.decoding(*h), s.cfg.Middleware, h.set.middleware)
 	measures := s.on.Metrics.Handler(physical, h.set.queue != nil)
 	topic := poller.Topic{
 		Source:   s.on.Metrics.Source(source),
-		Handle:   measured(measures, chain(h, mw, s.tracer.Consumer())),
+		Handle:   measured(measures, chain(of, mw, s.tracer.Consumer())),
 		Target:   h.set.target,
 		Settings: s.tunable(h.set),
 		Policy: leasing.Policy{
@@ -222,7 +223,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 	}
 	if h.batch != nil {
 		topic.Batch = h.set.batch
-		topic.HandleBatch = measuredBatch(measures, chainBatch(h, s.aroundBatch(h), s.tracer.Consumer()))
+		topic.HandleBatch = measuredBatch(measures, chainBatch(of, s.aroundBatch(*h), s.tracer.Consumer()))
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
@@ -232,14 +233,14 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		if topic.Node, topic.Reporter = s.node, keys; !s.on.NoDivision {
 			topic.Announcer = keys
 		}
-		topic.ReadOverride = s.readOverride(keys, leasing.SettingsOf(h.set.tuned))
+		topic.ReadOverride = s.readOverride(keys, h)
 	}
 	return topic
 }
 
 // keeper returns what the handlers of a topic write with. Unlike pollers they wait while Redis
 // is unavailable, as a client does.
-func (s *System) keeper(h Handler, physical string) *keeper.Topic {
+func (s *System) keeper(h *Handler, physical string) *keeper.Topic {
 	return &keeper.Topic{
 		Store: progress.New(s.client.store.Timers()), Joins: s.client.joins, Physical: physical, Name: h.topic, Prefix: s.on.Prefix,
 		Edge: s.on.Edge, Payloads: s.on.Payloads, Limit: s.on.PayloadLimit,
@@ -249,7 +250,7 @@ func (s *System) keeper(h Handler, physical string) *keeper.Topic {
 
 // source returns the source from which the poller of a handler claims leases; the
 // second is the same, nil for a queue.
-func (s *System) source(h Handler, physical string) (poller.Source, *timers.TimerSource) {
+func (s *System) source(h *Handler, physical string) (poller.Source, *timers.TimerSource) {
 	if h.set.queue == nil {
 		source := s.store.Source(physical, timers.SourceOptions{
 			MaxClaims:  h.set.maxClaims(),
@@ -279,7 +280,7 @@ func (s *System) tuneAll(rt *actors.Runtime, topic string, change func(*poller.S
 }
 
 // addPollers starts the pollers of a handler, all or none. The caller holds changing.
-func (s *System) addPollers(rt *actors.Runtime, h Handler, names []string) error {
+func (s *System) addPollers(rt *actors.Runtime, h *Handler, names []string) error {
 	for i, name := range names {
 		if err := rt.Add(s.actorTopic(h, name, len(names))); err != nil {
 			_, failed := s.removePollers(rt, names[:i])
@@ -287,7 +288,7 @@ func (s *System) addPollers(rt *actors.Runtime, h Handler, names []string) error
 		}
 	}
 	s.polled[h.topic] = slices.Clone(names)
-	s.warnOfLimit(h, names)
+	s.warnOfLimit(*h, names)
 	return nil
 }
 

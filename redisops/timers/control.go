@@ -221,9 +221,9 @@ func (t *TimerSource) asksControl() bool {
 // which the user has no right, so a key of the exchange takes its place then.
 func (t *TimerSource) controlKey(asks bool) string {
 	if asks {
-		return t.keys.Control
+		return t.keys().Control
 	}
-	return t.keys.Timeline
+	return t.keys().Timeline
 }
 
 // known is the argument of lua/exchange.lua of that name.
@@ -254,7 +254,7 @@ func (t *TimerSource) Control(ctx context.Context) (c wakebelltype.Control, left
 	if err != nil {
 		return wakebelltype.Control{}, 0, "", err
 	}
-	if c, err = readControl(t.keys.Control, fields, now); !c.PausedUntil.IsZero() {
+	if c, err = readControl(t.keys().Control, fields, now); !c.PausedUntil.IsZero() {
 		left = max(c.PausedUntil.Sub(now), time.Millisecond)
 	}
 	return c, left, markOf(fields), err
@@ -263,7 +263,7 @@ func (t *TimerSource) Control(ctx context.Context) (c wakebelltype.Control, left
 // endPause ends a pause whose instant has come. Without the right to write the settings it is
 // over for this node alone.
 func (t *TimerSource) endPause(ctx context.Context, read map[string]string) (fields map[string]string, now time.Time, err error) {
-	if fields, now, err = t.timers.changeControl(ctx, t.keys, "lift"); scripts.IsDenied(err) {
+	if fields, now, err = t.timers.changeControl(ctx, *t.keys(), "lift"); scripts.IsDenied(err) {
 		fields = read
 		now, err = t.timers.now(ctx)
 	}

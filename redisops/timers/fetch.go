@@ -42,13 +42,13 @@ func (t *TimerSource) fetchFrom() int {
 func (t *TimerSource) fetch(ctx context.Context, r *exchange.Request, reply *exchange.Reply) error {
 	token := string(reply.Extended)
 	args := make([]any, 2, 2+len(reply.Leases))
-	args[0], args[1] = "hmget", t.keys.Payloads
+	args[0], args[1] = "hmget", t.keys().Payloads
 	for i := range reply.Leases {
 		args = append(args, &reply.Leases[i].ID)
 	}
 	payloads := redis.NewStringSliceCmd(ctx, args...)
 	pipe := t.timers.RDB.TxPipeline()
-	held := pipe.ZCount(ctx, t.keys.Timeline, token, token)
+	held := pipe.ZCount(ctx, t.keys().Timeline, token, token)
 	_ = pipe.Process(ctx, payloads) // it only queues the command
 	_, err := pipe.Exec(ctx)
 	var refused redis.Error
@@ -59,7 +59,7 @@ func (t *TimerSource) fetch(ctx context.Context, r *exchange.Request, reply *exc
 		}
 		return errNotApart
 	case err != nil:
-		return scripts.Wrap(ctx, []string{t.keys.Timeline, t.keys.Payloads}, err)
+		return scripts.Wrap(ctx, []string{t.keys().Timeline, t.keys().Payloads}, err)
 	case held.Val() != int64(len(reply.Leases)+extended(r, reply)):
 		return errNotApart
 	}
@@ -134,7 +134,7 @@ func (t *TimerSource) findCancelled(ctx context.Context, r *exchange.Request, re
 	if len(at) == 0 {
 		return nil
 	}
-	found, err := t.timers.RunText(ctx, cancelledRunsScript, []string{t.keys.Cancelled()}, args...)
+	found, err := t.timers.RunText(ctx, cancelledRunsScript, []string{t.keys().Cancelled()}, args...)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 // change by a hint, exchange.HintJoined or exchange.HintLeft. Announcements that have
 // expired are removed. Errors are those of Exchange.
 func (t *TimerSource) Announce(ctx context.Context, a exchange.Announcement) (exchange.Announced, error) {
-	list, err := t.timers.RunList(ctx, 1, announceScript, []string{t.keys.Nodes, t.keys.Hint},
+	list, err := t.timers.RunList(ctx, 1, announceScript, []string{t.keys().Nodes, t.keys().Hint},
 		string(a.Action), a.Node, a.Lease.Milliseconds())
 	if err != nil {
 		return exchange.Announced{}, fmt.Errorf("announce %q on %q: %w", a.Node, t.topic, err)
@@ -43,7 +43,7 @@ func (t *TimerSource) Announce(ctx context.Context, a exchange.Announcement) (ex
 // exchange.HintHelp. Errors wrap [wakebelltype.ErrChannelDenied] or
 // [exchange.ErrUnavailable].
 func (t *TimerSource) AskForHelp(ctx context.Context, rank int) error {
-	return t.timers.publish(ctx, t.keys.Hint, fmt.Appendf(nil, "help %d", rank))
+	return t.timers.publish(ctx, t.keys().Hint, fmt.Appendf(nil, "help %d", rank))
 }
 
 // maxReport is the length of a report in bytes from which it is not stored or not read.
@@ -61,7 +61,7 @@ func (t *TimerSource) Report(ctx context.Context, node string, state wakebelltyp
 		err = fmt.Errorf("%d bytes, at most %d", len(report), maxReport)
 	}
 	if err == nil {
-		_, err = t.timers.RunText(ctx, reportScript, []string{t.keys.Reports}, node, life.Milliseconds(), string(report))
+		_, err = t.timers.RunText(ctx, reportScript, []string{t.keys().Reports}, node, life.Milliseconds(), string(report))
 	}
 	if err != nil {
 		return fmt.Errorf("report of %q on %q: %w", node, t.topic, err)
@@ -92,9 +92,9 @@ const maxUncount = 100
 // Snoozed reports whether an earlier delivery of a timer was snoozed, whose lease is held and
 // has no failures: a snooze leaves its reason in the record, and no attempt.
 func (t *TimerSource) Snoozed(ctx context.Context, id string) (bool, error) {
-	record, err := t.timers.RDB.HGet(ctx, t.keys.Leases, id).Result()
+	record, err := t.timers.RDB.HGet(ctx, t.keys().Leases, id).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, fmt.Errorf("read the lease of %q on %q: %w", id, t.topic, scripts.Wrap(ctx, []string{t.keys.Leases}, err))
+		return false, fmt.Errorf("read the lease of %q on %q: %w", id, t.topic, scripts.Wrap(ctx, []string{t.keys().Leases}, err))
 	}
 	fields := strings.SplitN(record, ":", 7)
 	return len(fields) == 7 && fields[6] != "", nil
@@ -108,7 +108,7 @@ func (t *TimerSource) Uncount(ctx context.Context, leases []exchange.Lease) erro
 		for i := range some {
 			args = append(args, some[i].ID, some[i].Claims, some[i].Failures)
 		}
-		if _, err := t.timers.RunText(ctx, snoozeScript, []string{t.keys.Timeline, t.keys.Leases}, args...); err != nil {
+		if _, err := t.timers.RunText(ctx, snoozeScript, []string{t.keys().Timeline, t.keys().Leases}, args...); err != nil {
 			return fmt.Errorf("snooze on %q: %w", t.topic, err)
 		}
 	}

@@ -125,8 +125,8 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 	if flow.KeyRateLimit > 0 {
 		limit, longest = cmp.Or(limit, 1), flow.KeyRatePer/time.Duration(flow.KeyRateLimit)+tokenLateness
 	}
-	keys := append([]string{t.keys.Timeline, t.keys.Leases, t.keys.Hint}, t.keys.order()...)
-	keys = append(keys, t.keys.swept(), t.keys.Payloads)
+	keys := append([]string{t.keys().Timeline, t.keys().Leases, t.keys().Hint}, t.keys().order()...)
+	keys = append(keys, t.keys().swept(), t.keys().Payloads)
 	moves, err := t.moves(ctx)
 	if err != nil {
 		return fmt.Errorf("look after the keys of timers on %q: %w", t.topic, err)
@@ -159,11 +159,11 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 // layouts has no shards.
 func (t *TimerSource) moves(ctx context.Context) (moves bool, err error) {
 	err = t.timers.Again(ctx, func() error {
-		text, err := t.timers.RDB.Get(ctx, t.keys.Layout()).Result()
+		text, err := t.timers.RDB.Get(ctx, t.keys().Layout()).Result()
 		if errors.Is(err, redis.Nil) {
 			return nil
 		}
-		if err = scripts.Wrap(ctx, []string{t.keys.Layout()}, err); scripts.IsDenied(err) {
+		if err = scripts.Wrap(ctx, []string{t.keys().Layout()}, err); scripts.IsDenied(err) {
 			return nil
 		}
 		_, of, _ := strings.Cut(text, " ")
@@ -179,10 +179,10 @@ func (t *TimerSource) findKeys(ctx context.Context) (found bool, err error) {
 	parked := strconv.Itoa(parkedScore)
 	err = t.timers.Again(ctx, func() error {
 		pipe := t.timers.RDB.Pipeline()
-		exist, waiting := pipe.Exists(ctx, t.keys.TimerKeys, t.keys.KeyStates), pipe.ZCount(ctx, t.keys.Timeline, parked, parked)
+		exist, waiting := pipe.Exists(ctx, t.keys().TimerKeys, t.keys().KeyStates), pipe.ZCount(ctx, t.keys().Timeline, parked, parked)
 		_, err := pipe.Exec(ctx)
 		found = exist.Val() > 0 || waiting.Val() > 0
-		return scripts.Wrap(ctx, []string{t.keys.TimerKeys}, err)
+		return scripts.Wrap(ctx, []string{t.keys().TimerKeys}, err)
 	})
 	return found, err
 }

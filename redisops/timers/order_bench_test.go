@@ -169,7 +169,7 @@ func benchmarkOneKey(b *testing.B) {
 }
 
 func (l *keyedLoad) token(b *testing.B, id string) string {
-	score, err := l.s.RDB.ZScore(b.Context(), l.src.keys.Timeline, id).Result()
+	score, err := l.s.RDB.ZScore(b.Context(), l.src.timeline, id).Result()
 	require.NoError(b, err)
 	return fmt.Sprintf("%.17g", score)
 }

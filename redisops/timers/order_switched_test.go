@@ -29,7 +29,7 @@ func TestSweepLeavesNothingOfKeysOfHandledTimers(t *testing.T) {
 		for _, l := range f.Run(t, r).Leases {
 			f.Settle(t, storetest.Verdict(exchange.Ack, l))
 		}
-		k := f.src.keys
+		k := f.src.keys()
 		left := []string{k.TimerKeys, k.KeyOrder, k.KeyStates}
 		require.NotZero(t, f.rdb.Exists(t.Context(), left...).Val())
 		require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{}))

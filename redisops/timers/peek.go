@@ -58,7 +58,7 @@ func (t *TimerSource) Peek(ctx context.Context) (exchange.PeekReply, error) {
 		err    error
 	}
 	done := make(chan result, 1)
-	stop := t.Watch(ctx, func(_ time.Time, answer exchange.PeekReply, err error) (next time.Time, ok bool) {
+	stop := t.watch(ctx, func(_ time.Time, answer exchange.PeekReply, err error) (next time.Time, ok bool) {
 		done <- result{answer, err}
 		return next, false
 	})
@@ -77,6 +77,11 @@ func (t *TimerSource) Peek(ctx context.Context) (exchange.PeekReply, error) {
 // by one goroutine at a time and must not wait. stop returns when the next peek would have been
 // sent; zero: one is in flight, and answered may be called once more.
 func (t *TimerSource) Watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time)) {
+	t.busy.Store(nil) // the topic is idle
+	return t.watch(ctx, answered)
+}
+
+func (t *TimerSource) watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time)) {
 	w := &watched{source: t, ctx: ctx, answered: answered, place: -1}
 	t.timers.await([]*watched{w}, []time.Time{time.Now()})
 	return func() time.Time { return t.timers.peeker.end(w) }
@@ -211,7 +216,7 @@ func (s *Timers) groupPeeks(all []*watched) [][]*watched {
 	for _, p := range all {
 		k := kind{empty: p.source.empty.Load()}
 		if !single {
-			k.slot = layout.SlotOf(p.source.keys.Timeline)
+			k.slot = layout.SlotOf(p.source.timeline)
 		}
 		i, known := kinds[k]
 		if !known {
@@ -228,7 +233,7 @@ func (s *Timers) groupPeeks(all []*watched) [][]*watched {
 func (s *Timers) lookAt(part []*watched) ([]exchange.PeekReply, error) {
 	answers, keys := make([]exchange.PeekReply, len(part)), make([]string, len(part))
 	for i, w := range part {
-		keys[i] = w.source.keys.Timeline
+		keys[i] = w.source.timeline
 	}
 	ctx := context.WithoutCancel(part[0].ctx) // the others do not end with the first
 	if part[0].source.empty.Load() {

@@ -43,8 +43,10 @@ type TimerSource struct {
 	timers *Timers
 	topic  string
 	shard  string
-	keys   TopicKeys
 	opts   SourceOptions
+
+	timeline string                    // of the keys, for peeks
+	busy     atomic.Pointer[TopicKeys] // those of exchanges; nil: idle topics keep none
 
 	caller scripts.Caller
 	denied atomic.Int64 // when the user had no right to give the settings to a script, in ns since 1970; 0: never
@@ -61,8 +63,17 @@ func (s *Timers) Source(topic string, o SourceOptions) *TimerSource {
 		o.MaxBytes = layout.DefaultReplyBytes
 	}
 	o.MaxClaims, o.DeadCap = max(o.MaxClaims, 0), max(o.DeadCap, 0)
-	k := s.keys.Of(topic)
-	return &TimerSource{timers: s, topic: topic, shard: s.ShardOf(k.Timeline), keys: k, opts: o}
+	timeline := s.keys.key(s.keys.Timeline, topic)
+	return &TimerSource{timers: s, topic: topic, shard: s.ShardOf(timeline), timeline: timeline, opts: o}
+}
+
+// keys returns the keys of the topic.
+func (t *TimerSource) keys() *TopicKeys {
+	if k := t.busy.Load(); k != nil {
+		return k
+	}
+	k := t.timers.keys.Of(t.topic)
+	return &k
 }
 
 // Name returns the topic.
@@ -131,26 +142,25 @@ func (t *TimerSource) runDenied(ctx context.Context, r *exchange.Request, fetchF
 
 // run sends the script, with the key of the settings for all nodes if asks is true.
 func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom int, asks bool) (reply *exchange.Reply, apart bool, err error) {
-	keys := []string{
-		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
-		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
-	}
+	of := t.keys()
+	t.busy.Store(of)
+	keys := []string{of.Timeline, of.Payloads, of.Leases, of.Dead, of.Stream(r.Incarnation, r.Stream), of.Hint}
 	byKey := r.Flow.ByKey() || t.byKey.Load()
 	script, args := exchangeScript, t.args(r, fetchFrom, t.known(r, asks))
 	if byKey || r.Flow.On() {
-		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
+		script, keys = exchangeFlowScript, append(keys, of.Flow)
 		if byKey {
 			t.byKey.Store(true)
-			keys, args = append(keys, t.keys.order()...), append(args, t.byKeyText(r.Flow))
+			keys, args = append(keys, of.order()...), append(args, t.byKeyText(r.Flow))
 			switch {
 			case r.Flow.Fair():
 				script = exchangeFairScript
 				if r.Flow.KeyRateLimit > 0 {
-					script, keys = exchangeFairRatesScript, append(keys, t.keys.KeyRates)
+					script, keys = exchangeFairRatesScript, append(keys, of.KeyRates)
 				}
-				keys = append(keys, t.keys.KeyTurns)
+				keys = append(keys, of.KeyTurns)
 			case r.Flow.KeyRateLimit > 0:
-				script, keys = exchangeRatesScript, append(keys, t.keys.KeyRates)
+				script, keys = exchangeRatesScript, append(keys, of.KeyRates)
 			case r.Flow.Limits().On():
 				script = exchangeBothScript
 			default:
@@ -162,9 +172,9 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 	switch { // dead letters of timers that have keys nevertheless; see Timers.orderKeys
 	case byKey:
 	case t.timers.keyless.Load():
-		keys = append(keys, t.keys.Leases)
+		keys = append(keys, of.Leases)
 	default:
-		keys = append(keys, t.keys.TimerKeys)
+		keys = append(keys, of.TimerKeys)
 	}
 	keys = append(keys, t.controlKey(asks))
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom

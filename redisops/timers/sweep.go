@@ -37,9 +37,9 @@ func (t *TimerSource) RemoveOrphans(ctx context.Context) (swept exchange.Swept, 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	hashes := []string{t.keys.Payloads, t.keys.Leases}
+	hashes := []string{t.keys().Payloads, t.keys().Leases}
 	if t.byKey.Load() {
-		hashes = append(hashes, t.keys.TimerKeys)
+		hashes = append(hashes, t.keys().TimerKeys)
 	}
 	for i, hash := range hashes {
 		done, err := t.sweepHash(ctx, hash, &t.sweep[i])
@@ -59,9 +59,9 @@ func (t *TimerSource) RemoveOrphans(ctx context.Context) (swept exchange.Swept, 
 // than the remains of ended timers are missing as well, the sizes of the keys do not show
 // that timers were lost.
 func (t *TimerSource) sweepHash(ctx context.Context, hash string, at *Sweep) (done Swept, err error) {
-	if hash == t.keys.Payloads {
+	if hash == t.keys().Payloads {
 		look := *at
-		counted, err := t.timers.sweep(ctx, t.keys, hash, &look, healEntries, "l")
+		counted, err := t.timers.sweep(ctx, *t.keys(), hash, &look, healEntries, "l")
 		if err != nil || counted.Orphans == 0 {
 			*at = look
 			return counted, err
@@ -71,7 +71,7 @@ func (t *TimerSource) sweepHash(ctx context.Context, hash string, at *Sweep) (do
 			return counted, nil
 		}
 	}
-	return t.timers.Sweep(ctx, t.keys, hash, at, healEntries, true)
+	return t.timers.Sweep(ctx, *t.keys(), hash, at, healEntries, true)
 }
 
 // Swept counts the entries that a part of a sweep examined and found without a

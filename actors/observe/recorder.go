@@ -83,7 +83,11 @@ type TopicRecords struct {
 	mu       sync.Mutex
 	attempts []wakebelltype.Attempt
 
-	// Of the goroutine alone.
+	counts *recordedCounts // of the goroutine alone; nil: nothing was counted
+}
+
+// recordedCounts are the counts of a topic that were written.
+type recordedCounts struct {
 	written, pending totals // pending is not confirmed
 	pendingLatest    time.Duration
 	call             uint64
@@ -226,7 +230,15 @@ func (r *Recorder) disarm() bool {
 func (t *TopicRecords) waits() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.attempts) > 0 || t.counters != nil && t.counters.recorded() != t.written
+	return len(t.attempts) > 0 || t.counters != nil && t.counters.recorded() != t.written()
+}
+
+// written returns the counts that were written.
+func (t *TopicRecords) written() (written totals) {
+	if t.counts != nil {
+		written = t.counts.written
+	}
+	return written
 }
 
 // Remove writes what is left of a topic, and forgets it.
@@ -280,22 +292,30 @@ func (t *TopicRecords) writeHistory(ctx context.Context) (found bool) {
 // writeCounts writes what was counted since the last confirmed call. A call that
 // failed is repeated as it was, because Redis may have run it.
 func (t *TopicRecords) writeCounts(ctx context.Context) (found bool) {
-	if t.pending == (totals{}) {
-		if t.pending = t.counters.recorded().minus(t.written); t.pending == (totals{}) {
+	c := t.counts
+	if c == nil {
+		if t.counters.recorded() == (totals{}) {
+			return false
+		}
+		c = &recordedCounts{}
+		t.counts = c
+	}
+	if c.pending == (totals{}) {
+		if c.pending = t.counters.recorded().minus(c.written); c.pending == (totals{}) {
 			return false
 		}
 		t.recorder.calls++
-		t.call, t.pendingLatest = t.recorder.calls, t.counters.latest()
+		c.call, c.pendingLatest = t.recorder.calls, t.counters.latest()
 	}
-	p := t.pending
-	if err := t.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, wakebelltype.ThroughputCounts{
-		Handled: p.Handled, Failed: p.Failed, Dead: p.Dead, Started: p.Started, Lateness: p.Lateness, MaxLateness: t.pendingLatest,
+	p := c.pending
+	if err := t.store.WriteCounts(ctx, t.name, t.recorder.incarnation, c.call, wakebelltype.ThroughputCounts{
+		Handled: p.Handled, Failed: p.Failed, Dead: p.Dead, Started: p.Started, Lateness: p.Lateness, MaxLateness: c.pendingLatest,
 		Latenesses: p.Latenesses,
 	}); err != nil {
 		t.recorder.fail(1, "counts not written", t.name, err)
 		return true
 	}
-	t.written, t.pending = t.written.plus(p), totals{}
+	c.written, c.pending = c.written.plus(p), totals{}
 	return true
 }
 

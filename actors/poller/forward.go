@@ -18,8 +18,8 @@ import (
 // Target receives the leases of a topic: the user's actor PID, or a child of
 // every handler made from Props, or a LeaseSink.
 type Target struct {
-	PID       *actor.PID
-	Props     *actor.Props
+	PID   *actor.PID
+	Props *actor.Props
 	// NotifyEnd: the actor receives *messages.LeaseEnded when a lease ends before its answer. One
 	// that a drain ends may still be answered for a short time, and is left to expire otherwise.
 	NotifyEnd bool

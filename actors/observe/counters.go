@@ -16,11 +16,14 @@ type Counters struct {
 	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, Snoozed, Expired, ExpiredDead, BreakerOpen, BreakerOpened, Concurrency,
 	OrphansHeld, PayloadsMissing, FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
 
-	latenesses [len(wakebelltype.Latenesses{})]atomic.Int64
+	latenesses atomic.Pointer[latenesses] // nil: nothing was counted
 
 	Role     atomic.Pointer[string]                 // in the division of the topic; nil: none
 	LongRuns atomic.Pointer[[]wakebelltype.LongRun] // the longest first; nil: none
 }
+
+// latenesses are counts of timers by their lateness, as in wakebelltype.Latenesses.
+type latenesses [len(wakebelltype.Latenesses{})]atomic.Int64
 
 // Snapshot returns the counts so far.
 func (c *Counters) Snapshot() wakebelltype.Counters {
@@ -89,8 +92,10 @@ func (c *Counters) recorded() totals {
 		Dead:    c.DeadLettered.Load(),
 		Started: c.Started.Load(), Lateness: time.Duration(c.Lateness.Load()),
 	}
-	for i := range c.latenesses {
-		t.Latenesses[i] = c.latenesses[i].Load()
+	if counted := c.latenesses.Load(); counted != nil {
+		for i := range counted {
+			t.Latenesses[i] = counted[i].Load()
+		}
 	}
 	return t
 }
@@ -104,9 +109,14 @@ func (c *Counters) CountLateness(first int, sum, most time.Duration, by *wakebel
 	if first == 0 {
 		return
 	}
+	counted := c.latenesses.Load()
+	if counted == nil {
+		c.latenesses.CompareAndSwap(nil, &latenesses{})
+		counted = c.latenesses.Load()
+	}
 	for i, n := range by {
 		if n != 0 {
-			c.latenesses[i].Add(n)
+			counted[i].Add(n)
 		}
 	}
 	c.Started.Add(int64(first))

@@ -73,11 +73,22 @@ type Handler struct {
 	m   *Metrics
 	key string // see Metrics.key
 
-	mu         sync.Mutex
-	late, took window
-	first      *Run // that run, the oldest first
-	last       *Run
-	free       *Run
+	mu    sync.Mutex
+	past  *past // nil: nothing was measured
+	first *Run  // that run, the oldest first
+	last  *Run
+	free  *Run
+}
+
+// past has what was measured of a topic of late.
+type past struct{ late, took window }
+
+// measured returns what was measured. The caller has the lock.
+func (h *Handler) measured() *past {
+	if h.past == nil {
+		h.past = &past{late: window{bounds: delays}, took: window{bounds: seconds}}
+	}
+	return h.past
 }
 
 // Run is a handler that runs.
@@ -97,7 +108,7 @@ func (m *Metrics) Handler(name string, queue bool) *Handler {
 	defer m.handlersMu.Unlock()
 	h := m.handlers[key]
 	if h == nil {
-		h = &Handler{m: m, key: key, late: window{bounds: delays}, took: window{bounds: seconds}}
+		h = &Handler{m: m, key: key}
 		m.handlers[key] = h
 	}
 	return h
@@ -134,7 +145,7 @@ func (h *Handler) Late(by time.Duration, at time.Time) {
 	h.m.delivery.lateness.Record(unrelated, by.Seconds())
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.late.add(by, at)
+	h.measured().late.add(by, at)
 }
 
 // Batch records the size of a batch.
@@ -150,7 +161,7 @@ func (h *Handler) Ended(r *Run, results ...Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for range results {
-		h.took.add(took, now)
+		h.measured().took.add(took, now)
 	}
 	if r.prev == nil {
 		h.first = r.next
@@ -191,11 +202,13 @@ func (h *Handler) handling(now time.Time) handling {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	of := handling{key: h.key, late: -1, took: -1}
-	if p99, found := h.late.quantile(.99, now); found {
-		of.late = p99
-	}
-	if p99, found := h.took.quantile(.99, now); found {
-		of.took = p99
+	if h.past != nil {
+		if p99, found := h.past.late.quantile(.99, now); found {
+			of.late = p99
+		}
+		if p99, found := h.past.took.quantile(.99, now); found {
+			of.took = p99
+		}
 	}
 	if h.first != nil {
 		of.oldest = now.Sub(h.first.began)

@@ -153,18 +153,22 @@ func (c *Core) Stop() {
 // MaxLeaseAge at once, retry settings when the handler returns. A lower MaxConcurrent ends
 // none.
 func (c *Core) Apply(now time.Time, s Settings, paused bool) {
-	c.override.own, c.override.ownPaused = s, paused
-	c.applySettings(now)
+	c.override.ownPaused = paused
+	c.putInForce(now, s)
 }
 
 // applySettings is Apply with the settings of the topic as they are known.
-func (c *Core) applySettings(now time.Time) {
-	wasPaused, flow, own := c.paused, c.Flow, c.override.own
+func (c *Core) applySettings(now time.Time) { c.putInForce(now, c.ownSettings()) }
+
+// putInForce is Apply for a topic that is paused as before.
+func (c *Core) putInForce(now time.Time, own Settings) {
+	wasPaused, flow := c.paused, c.Flow
 	c.Settings = own
 	if c.override.Apply != nil {
 		c.override.Apply(&c.Settings)
 	}
 	c.Settings, c.withheld = c.ofPart(own.Part)
+	c.keepOwn(own)
 	c.paused = c.withheld || c.override.ownPaused || c.override.Paused || (c.Overrides && !c.override.known)
 	if wasPaused && !c.paused {
 		c.pace.pollWithin(now, 0)

@@ -27,17 +27,32 @@ type Override struct {
 type override struct {
 	Override // as last read
 
-	known    bool
-	failures int
-	reading  bool // it is being read
-	stale    bool // it changed after that read began
-	suspends bool // claims, until the override that a hint announced has been read
+	failures  int
+	known     bool
+	reading   bool // it is being read
+	stale     bool // it changed after that read began
+	suspends  bool // claims, until the override that a hint announced has been read
+	ownPaused bool
 
 	control, noticed string    // mark of the override; of the settings for which it is being read, if an answer said that they had changed
 	askAt            time.Time // when to ask whether the settings have changed; zero: claims do
 
-	own       Settings // of the node, which the override changes
-	ownPaused bool
+	own *Settings // of the node, where those in force differ; nil: they are the same
+}
+
+// ownSettings returns the settings of the node, which the override changes.
+func (c *Core) ownSettings() Settings {
+	if c.override.own != nil {
+		return *c.override.own
+	}
+	return c.Settings
+}
+
+// keepOwn keeps the settings of the node as far as those in force do not tell them.
+func (c *Core) keepOwn(own Settings) {
+	if c.override.own = nil; own != c.Settings {
+		c.override.own = new(own)
+	}
 }
 
 const (

@@ -99,8 +99,8 @@ func (w *world) commands() map[string]func(words []string) {
 		"probe":    func([]string) { w.core.Probe() },
 		"resume":   func(words []string) { w.core.Resume(w.now, w.duration(words[0])) },
 		"drain":    func(words []string) { w.core.Drain(w.now, w.duration(words[0])) },
-		"pause":    func([]string) { w.core.Apply(w.now, w.core.override.own, true) },
-		"unpause":  func([]string) { w.core.Apply(w.now, w.core.override.own, false) },
+		"pause":    func([]string) { w.core.Apply(w.now, w.core.ownSettings(), true) },
+		"unpause":  func([]string) { w.core.Apply(w.now, w.core.ownSettings(), false) },
 	}
 }
 

@@ -60,6 +60,6 @@ func TestLeasesOfHandlersThatGoOnAreNotReleased(t *testing.T) {
 	info, _, err := c.Get(t.Context(), topic, "a")
 	require.NoError(t, err)
 	require.Equal(t, wakebell.StateRunning, info.State)
-	require.EqualValues(t, 1, info.Attempts)
+	require.Equal(t, 1, info.Attempts)
 	require.Empty(t, handled)
 }

@@ -99,6 +99,30 @@ func SkipFailed() HandlerOption {
 	})
 }
 
+// KeyRun has a node lease up to n due timers of a key at once, 0 – 100; default 0, which means
+// one. It hands a busy key on several times faster: its handlers run one after the other on the
+// node, without a call of Redis in between. The order is that of PerKey(1).
+//
+// A run begins when no timer of the key runs or waits for its retry, and has at most as many
+// timers as the node has handlers free. The next one of it begins when the outcome of the one
+// before is known to the node: it is handled or rejected, but Redis may not have stored that yet.
+// If the node dies then, that one is delivered again after some that followed it. After a
+// failure, a panic or a lost lease the rest of the run returns to its place, as it does when the
+// topic is paused, its breaker opens or the node stops. A timer of a run counts as running while
+// it waits for those before it, also for List and Cancel, and one that is scheduled meanwhile for
+// an earlier instant comes after the run.
+//
+// It has an effect with PerKey(1), and none with RateLimitByKey, FairKeys or MaxInFlight.
+func KeyRun(n int) HandlerOption {
+	return topicOption(func(s *settings) error {
+		s.keyRun = n
+		return within("KeyRun", n, 0, maxKeyRun)
+	})
+}
+
+// maxKeyRun is how many timers one exchange claims at most.
+const maxKeyRun = 100
+
 // FairKeys has the keys (see Key) of a topic with PerKey or RateLimitByKey take turns, over all
 // nodes: in a turn, n timers of a key start, 0 – 100; default 0, which means that due timers
 // start in the order of their instants. So a key with many due timers delays a timer of another

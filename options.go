@@ -21,6 +21,7 @@ type settings struct {
 	panicBackoff    bool
 	retryOnExpiry   bool
 	skipFailed      bool   // for PerKey
+	keyRun          int    // for PerKey(1)
 	keyWeights      string // for FairKeys
 	shards          int    // 0: as stored
 	window          time.Duration

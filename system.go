@@ -200,6 +200,7 @@ func (s *System) actorTopic(h *Handler, physical string, shards int) poller.Topi
 			RetryOnLeaseExpiry: h.set.retryOnExpiry,
 			PanicBackoff:       h.set.panicBackoff,
 			Window:             h.set.window,
+			KeyRun:             h.set.keyRun,
 			OverrideInterval:   s.hooks.Idle,
 			ReportInterval:     s.hooks.Idle,
 			ExpireAfter:        h.set.expiry.After,

@@ -59,7 +59,7 @@ func allTrials() []trial {
 			{"batch-100", nodeHandling(100, used{}, inBatches(100, 5, compute))},
 		}},
 		{name: "flow", about: "the same with flow control that never holds a timer back", contenders: flowControl()},
-		{name: "hot-key", about: "timers that are due, all of one key", contenders: []contender{{"wakebell", oneKey}}},
+		{name: "hot-key", about: "timers that are due, all of one key", contenders: []contender{{"wakebell", oneKey}, {"key-run", oneKeyRun}}},
 		{name: "limited", about: "timers that are due, at most 1,000 a second", contenders: []contender{
 			{"wakebell", limited}, {"bullmq", limitedBullMQ},
 		}},

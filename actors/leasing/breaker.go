@@ -84,7 +84,7 @@ func (c *Core) breakerChanged(now time.Time, change guard.Change, failure string
 	case guard.Open:
 		c.Counters.BreakerOpen.Store(1)
 		c.Counters.BreakerOpened.Add(1)
-		c.returnUnstarted(math.MaxInt32)
+		c.returnUnstarted(now, math.MaxInt32)
 	case guard.HalfOpen:
 	case guard.Closed:
 		c.Counters.BreakerOpen.Store(0)

@@ -27,6 +27,7 @@
 //	window       for how long does the next exchange wait?       window.go
 //	early        how long before their instants are timers claimed, and which are kept?  early.go
 //	prefetch     how many leases beyond the free handlers?       prefetch.go
+//	runs         which leases wait for another of their key?     runs.go
 //	head         do peeks suffice instead of claims?             head.go
 //	divider      may this node claim now, or only look?          division.go
 //	breaker      may the handlers have another timer?            breaker.go
@@ -110,6 +111,7 @@ type Core struct {
 	outage      outage
 	reports     reports
 	longRuns    longRuns
+	runs        runs
 	orphans     orphans
 	drain       *drain // nil: not draining
 
@@ -195,6 +197,7 @@ func (c *Core) Advance(now time.Time) (wake time.Time) {
 	c.examineLeases(now)
 	c.watchRuns(now)
 	c.handOut(now)
+	c.returnRuns(now)
 	c.watchBreaker(now)
 	c.giveBack()
 	c.divide(now)
@@ -231,9 +234,10 @@ func (c *Core) perSlot() int { return max(c.Batch.Size, 1) }
 
 // free is the number of slots, prefetch included, that neither a lease nor a
 // claim in flight occupies. A batch occupies as many as a full one. A lease that was
-// claimed early occupies none until its timer is due.
+// claimed early occupies none until its timer is due, and one that waits for another of its
+// key none until it begins.
 func (c *Core) free() int {
-	return c.slots() + c.prefetch.limit + len(c.early.leases) - c.reserved - c.Effects.Occupied() - c.Leases()
+	return c.slots() + c.prefetch.limit + len(c.early.leases) - c.Effects.Occupied() - c.used()
 }
 
 // Leases is the number of leases that are held: with a handler, or queued for one.
@@ -250,9 +254,9 @@ func (c *Core) Kept() int { return len(c.early.leases) }
 // Concurrency is the number of handlers that may run at once.
 func (c *Core) Concurrency() int { return c.concurrency.limit }
 
-// used is how many places of a group the topic uses: those of its leases, and of its claims
-// in flight.
-func (c *Core) used() int { return c.reserved + c.Leases() }
+// used is how many places of a group the topic uses: those of its leases that wait for no other
+// of their key, and of its claims in flight.
+func (c *Core) used() int { return c.reserved + c.Leases() - c.runs.waiting }
 
 // Health is what operators see of a core.
 type Health struct {

@@ -13,11 +13,15 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 	s := f.stream
 	stale := now.After(f.Sent.Add(r.Remaining - c.LeaseTTL/2))
 	out, kept := c.newHandOver(now), 0
+	run := runOf(r)
 	for i := range r.Leases {
 		l := c.Effects.NewLease(&r.Leases[i], r.Now)
 		l.Late, l.Queued, l.deliveredAt = r.Now.Sub(l.Activation), now, now
 		l.stream, l.slot, l.generation = s, -1, f.generation
 		if l.Fault != "" {
+			if run != nil { // who follows it follows the one before it
+				run[i+1] = run[l.Follows]
+			}
 			s.toSettle = append(s.toSettle, Settlement{Lease: l, Kind: exchange.DeadLetter, Reason: l.Fault})
 			continue
 		}
@@ -37,6 +41,10 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 		if in := f.early(l, r.Now); in > 0 {
 			kept++
 			c.keep(l, received, in)
+			continue
+		}
+		if c.waits(run, l, i+1) {
+			kept++
 			continue
 		}
 		out.give(l)

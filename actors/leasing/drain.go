@@ -45,7 +45,7 @@ func (c *Core) Drain(now time.Time, timeout time.Duration) {
 	c.drain = &drain{}
 	c.planAsk(now)
 	c.agenda[phase] = now.Add(timeout)
-	c.returnUnstarted(math.MaxInt) // leases that no handler has begun are released at once
+	c.returnUnstarted(now, math.MaxInt) // leases that no handler has begun are released at once
 }
 
 // nextPhase begins a phase, which lasts for a time.

@@ -23,7 +23,9 @@ func (c *Core) examineLeases(now time.Time) {
 	c.agenda[examine] = time.Time{}
 	for _, s := range c.streams {
 		for i := len(s.held) - 1; i >= 0; i-- {
-			c.examineLease(s, s.held[i], now)
+			if i < len(s.held) { // the rest of a run may have been released
+				c.examineLease(s, s.held[i], now)
+			}
 		}
 	}
 }
@@ -117,6 +119,7 @@ func (c *Core) endHung(l *Lease, now time.Time) {
 	if l.accepted() {
 		c.settle(l, Outcome{Kind: Failed, Reason: ErrLeaseTooOld.Error()}, now)
 	}
+	c.passOn(now, l)
 	if !l.Run.Abandon() {
 		return
 	}

@@ -72,18 +72,19 @@ func (c *Core) returnExcess(now time.Time) {
 		return
 	}
 	c.prefetch = prefetch{since: now}
-	c.Counters.PrefetchReturned.Add(int64(c.returnUnstarted(max(0, -c.free()))))
+	c.Counters.PrefetchReturned.Add(int64(c.returnUnstarted(now, max(0, -c.free()))))
 }
 
 // returnUnstarted releases the last n leases that no handler has begun, and returns
 // how many there were.
-func (c *Core) returnUnstarted(n int) int {
+func (c *Core) returnUnstarted(now time.Time, n int) int {
 	unstarted := c.Effects.TakeBack(n)
 	for _, l := range unstarted {
 		l.stream.drop(l)
 		if l.refused == 0 {
 			c.release(l)
 		}
+		c.passOn(now, l)
 	}
 	return len(unstarted)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,7 +85,7 @@ func (w *world) commands() map[string]func(words []string) {
 	return map[string]func([]string){
 		"core":     w.create,    // core [key=value…], see settings
 		"advance":  w.pass,      // advance DURATION
-		"answer":   w.answer,    // answer [STREAM] [claims=a,b] [early=c:200ms] [failures=n] [next=DURATION] [refused=INDEX:WHY] [dead=INDEX] [held=DURATION] [control=MARK] [orphans]
+		"answer":   w.answer,    // answer [STREAM] [claims=a,b>a: b follows a] [early=c:200ms] [failures=n] [next=DURATION] [refused=INDEX:WHY] [dead=INDEX] [held=DURATION] [control=MARK] [orphans]
 		"peeked":   w.peeked,    // peeked [next=DURATION]: the answer to a peek of the watch
 		"unpeeked": w.unpeeked,  // unpeeked unavailable|REASON: a peek of the watch fails
 		"fail":     w.fail,      // fail [STREAM] unavailable | stale | TEXT
@@ -131,7 +132,7 @@ func options(words []string) (set map[string]string, rest []string) {
 func (w *world) create(words []string) {
 	set := map[string]string{
 		"concurrent": "5", "lease": "10s", "age": "0s", "poll": "1s", "max_poll": "5s", "failures": "3", "window": "0s", "early": "off",
-		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off", "panics": "retry", "reports": "off",
+		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off", "panics": "retry", "reports": "off", "run": "0",
 	}
 	given, _ := options(words)
 	for key, value := range given {
@@ -139,7 +140,7 @@ func (w *world) create(words []string) {
 		set[key] = value
 	}
 	cfg := Config{
-		Policy: Policy{Window: w.duration(set["window"]), NoPrefetch: set["prefetch"] == "off"},
+		Policy: Policy{Window: w.duration(set["window"]), NoPrefetch: set["prefetch"] == "off", KeyRun: w.number(set["run"])},
 		Peeks:  set["peek"] == "on", Overrides: set["override"] == "on", Reports: set["reports"] == "on",
 	}
 	cfg.PanicBackoff, cfg.FinalCrashes, cfg.RetryOnLeaseExpiry = set["panics"] == "backoff", set["panics"] == "final", set["panics"] == "expire"
@@ -150,8 +151,12 @@ func (w *world) create(words []string) {
 	if set["breaker"] == "on" {
 		breaker = guard.New(wakebelltype.Breaker{FailureRatio: 0.5, Deliveries: 2, Window: time.Minute, OpenFor: 10 * time.Second}, w.now)
 	}
+	var flow exchange.Flow
+	if cfg.KeyRun > 0 {
+		flow.PerKey = 1
+	}
 	w.open(cfg, Settings{
-		MaxConcurrent: w.number(set["concurrent"]), LeaseTTL: w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
+		Flow: flow, MaxConcurrent: w.number(set["concurrent"]), LeaseTTL: w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
 		PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),
 		Retry: Retry{Initial: time.Second, Max: time.Hour, MaxFailures: w.number(set["failures"])},
 	}, breaker)
@@ -185,7 +190,14 @@ func (w *world) answer(words []string) {
 	}
 	for id := range strings.SplitSeq(set["claims"], ",") {
 		if id != "" {
-			r.Leases = append(r.Leases, exchange.Lease{ID: id, Token: "1", Activation: w.now, Claims: 1 + failures, Failures: failures})
+			l := exchange.Lease{Token: "1", Activation: w.now, Claims: 1 + failures, Failures: failures}
+			var before string
+			l.ID, before, _ = strings.Cut(id, ">") // which it follows
+			l.Follows = 1 + slices.IndexFunc(r.Leases, func(other exchange.Lease) bool { return other.ID == before })
+			if strings.HasPrefix(l.ID, "bad") {
+				l.Fault = "no handler can have it"
+			}
+			r.Leases = append(r.Leases, l)
 		}
 	}
 	if id, in, ok := strings.Cut(set["early"], ":"); ok {

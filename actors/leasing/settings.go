@@ -51,6 +51,10 @@ type Policy struct {
 	// package expiry ends those that are later. 0: none.
 	ExpireAfter time.Duration
 
+	// KeyRun is how many timers of a key a claim may lease at once, where Flow.PerKey is 1; see
+	// runs.go. 0 and 1: one.
+	KeyRun int
+
 	NoPeek     bool // switches the peeks off, see head.go
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }

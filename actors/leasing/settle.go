@@ -15,6 +15,7 @@ func (c *Core) Finished(now time.Time, l *Lease, o Outcome) {
 		l.stream.drop(l)
 		c.conclude(l, o, now)
 	}
+	c.passOn(now, l)
 }
 
 // conclude turns a handler's outcome into a settlement, if it still applies.
@@ -117,6 +118,7 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 		c.Counters.Discarded.Add(1)
 	}
 	s := l.stream
+	l.passes = v.Kind != exchange.Nack
 	s.toSettle = append(s.toSettle, v)
 	s.urgent = s.urgent || len(s.toSettle) >= maxClaim
 	s.settleBy = earlier(s.settleBy, l.deadline.Add(-c.LeaseTTL/3))

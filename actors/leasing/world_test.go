@@ -109,6 +109,9 @@ func (w *world) Send(f *Flight) {
 		if f.Request.Ahead > 0 {
 			claim += fmt.Sprintf(", %v ahead", f.Request.Ahead)
 		}
+		if f.Request.KeyRun > 0 {
+			claim += fmt.Sprintf(", %d of a key", f.Request.KeyRun)
+		}
 		parts = append(parts, claim)
 	}
 	if w.flights[f.Stream()] == f {

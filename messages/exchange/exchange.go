@@ -65,6 +65,11 @@ type Lease struct {
 	// Charge is what the claim took of rate limits.
 	Charge Charge
 
+	// Follows is the number of a lease of this reply, from 1, with the same key: this one may
+	// begin when that one has ended and is acked or dead-lettered. 0: it may begin at once.
+	// Only a Request with KeyRun has such leases.
+	Follows int
+
 	// Fault is why no handler can receive the lease, for example an id that is not
 	// UTF-8; empty if one can. The poller rejects the timer with this reason.
 	Fault string
@@ -190,6 +195,10 @@ type Request struct {
 
 	// Flow is the flow control that bounds the claim. Sources that have none ignore it.
 	Flow Flow
+	// KeyRun is how many timers of a key may be claimed at once if no timer holds the key, where
+	// Flow.PerKey is 1, and is its only limit by key; see Lease.Follows. 0 and 1: one. Sources
+	// may ignore it.
+	KeyRun int
 
 	// Control is the mark of the cluster-wide settings that the caller applies; empty: it
 	// does not know it. If the source has other settings, nothing is claimed.

@@ -70,12 +70,16 @@ func orWithout(missing *atomic.Bool, call func() error) error {
 }
 
 // byKeyText is the argument of lua/flow_keys.lua, lua/flow_key_rate.lua and lua/fair_turns.lua.
-func (t *TimerSource) byKeyText(f exchange.Flow) string {
-	skips := "0"
+func (t *TimerSource) byKeyText(r *exchange.Request) string {
+	f, skips := r.Flow, " 0"
 	if t.opts.SkipFailed {
-		skips = "1"
+		skips = " 1"
 	}
-	text := strconv.Itoa(f.PerKey) + " " + skips
+	text := strconv.Itoa(f.PerKey)
+	if r.KeyRun > 1 {
+		text += "," + strconv.Itoa(r.KeyRun)
+	}
+	text += skips
 	if f.Fair() {
 		text += " f" + strconv.Itoa(f.FairKeys) + "," + t.opts.KeyWeights
 	}

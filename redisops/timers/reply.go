@@ -30,7 +30,7 @@ func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bo
 	apart = r.Integer() != 0
 	out.Held = scripts.Micros(int64(r.Integer()))
 	out.KeyHeld = r.Integer()
-	charges := r.Word()
+	charges, runs := r.Word(), r.Word()
 	out.Control = strings.Clone(r.Word())
 	if out.Control == unknownMark {
 		out.Control = ""
@@ -54,6 +54,7 @@ func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bo
 		r.leases(out, leases, copier{small: 2*len(text) <= idChunk+payloadChunk})
 	}
 	r.Charges(charges, out.Leases, flow)
+	r.runs(runs, out.Leases)
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
 	}
@@ -105,6 +106,26 @@ func (r *replyReader) leases(out *exchange.Reply, n int, copies copier) {
 		l.ID, l.Payload = copies.id(id, rest), copies.payload(payload, rest)
 		l.Token = out.Extended
 		l.Fault = layout.FaultOf(l.ID)
+	}
+}
+
+// runs reads which leases follow another of their key.
+func (r *replyReader) runs(runs string, leases []exchange.Lease) {
+	if runs == "-" || r.Err != nil {
+		return
+	}
+	numbers := strings.Split(runs, ",")
+	if len(numbers) != len(leases) {
+		r.Fail("runs of other leases")
+		return
+	}
+	for i, text := range numbers {
+		n, ok := scripts.ReadCount(text)
+		if !ok || n > i {
+			r.Fail("a bad run")
+			return
+		}
+		leases[i].Follows = n
 	}
 }
 

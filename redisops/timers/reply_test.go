@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0 1500 7 1795246720.5,0,1795246721 6f\n0 s\n3 c\n" +
+const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0 1500 7 1795246720.5,0,1795246721 0,1 6f\n0 s\n3 c\n" +
 	"1 7-0 1795246719.5 3 2 5.5 2 0 3\nidk\x00y-1 7-1 1795246719.5 9 0 5 2 3 0\nida\nb" +
 	"2 4 1 0 1795246000.25\nida\n\x00b2 0 3 1 5\n\xff\xfe"
 
@@ -46,6 +46,7 @@ func TestParseReply(t *testing.T) {
 	require.Empty(t, r.Leases[0].Fault)
 	require.Equal(t, 3, r.Leases[1].Claims)
 	require.NotEmpty(t, r.Leases[1].Fault)
+	require.Equal(t, []int{0, 1}, []int{r.Leases[0].Follows, r.Leases[1].Follows})
 	require.Equal(t, exchange.Charge{Topic: 1795246720.5}, r.Leases[0].Charge)
 	require.Equal(t, exchange.Charge{Topic: 1795246721, Key: 1795246721}, r.Leases[1].Charge)
 }
@@ -60,12 +61,20 @@ func TestEveryCutReplyIsError(t *testing.T) {
 	require.ErrorIs(t, err, scripts.ErrReply)
 }
 
+func TestLeasesFollowOnlyEarlierOnesOfTheirReply(t *testing.T) {
+	t.Parallel()
+	for _, runs := range []string{"0", "0,2", "1,0", "0,1,1", "0,-1", "0,x", "0,", ""} {
+		_, _, err := parseReply(strings.Replace(sampleReply, " 0,1 6f", " "+runs+" 6f", 1), &limited)
+		require.ErrorIs(t, err, scripts.ErrReply, "%q", runs)
+	}
+}
+
 // TestLeaseDoesNotKeepItsReply checks that a held lease does not retain the memory
 // of its reply. Otherwise a peer that holds one lease of each reply would make the
 // node retain all of them.
 func TestLeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
-	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0 0 0 - -\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
+	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0 0 0 - - -\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
 	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) {
 		r, _, err := parseReply(strings.Clone(text), &limited)
 		return r, err
@@ -74,8 +83,8 @@ func TestLeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures t
 
 func FuzzParseReply(f *testing.F) {
 	f.Add(sampleReply)
-	f.Add("1 2 -1 0 0 0 0 0 1 0 0 - ?\n")
-	f.Add("1 2 3 0 0 0 0 999999999 0 0 0 5,6 -\n1 1 1 1 1\nab")
+	f.Add("1 2 -1 0 0 0 0 0 1 0 0 - - ?\n")
+	f.Add("1 2 3 0 0 0 0 999999999 0 0 0 5,6 0,0 -\n1 1 1 1 1\nab")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, _, err := parseReply(text, &limited)
 		if err == nil && len(r.Leases)+len(r.Refused)+len(r.DeadLettered) > len(text) {

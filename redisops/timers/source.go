@@ -151,7 +151,7 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 		script, keys = exchangeFlowScript, append(keys, of.Flow)
 		if byKey {
 			t.byKey.Store(true)
-			keys, args = append(keys, of.order()...), append(args, t.byKeyText(r.Flow))
+			keys, args = append(keys, of.order()...), append(args, t.byKeyText(r))
 			switch {
 			case r.Flow.Fair():
 				script = exchangeFairScript

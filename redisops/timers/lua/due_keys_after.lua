@@ -49,11 +49,29 @@ do
     return last
   end
 
+  -- note_runs notes which leases of an answer, which has them in this order, follow another of
+  -- their key in a run: the number of that one for each, 0 for none. It is nil without runs.
+  by_key.note_runs = run > 1 and function(ids)
+    local list, last, any = {}, {}, false
+    for i, entry in ipairs(read_entries(ids)) do
+      local _, key = place_of(entry)
+      list[i] = key and last[key] or 0
+      any = any or list[i] > 0
+      if key then last[key] = i end
+    end
+    if any then flow.runs = table.concat(list, ',') end
+  end
+
   -- after notes which timers were claimed, and writes all changes. It returns until when
   -- timers become due of which other nodes are to learn, or nil.
   function by_key.after(claimed, leased, now_text)
     if #awake > 0 then
       for i = 2, #claimed, 2 do keyed.sleep(claimed[i]) end
+    end
+    if by_key.note_runs then
+      local ids = {}
+      for i = 2, #claimed, 2 do ids[i / 2] = claimed[i] end
+      by_key.note_runs(ids)
     end
     if leased < #taken then unclaimed(claimed, number(now_text)) end
     if key_rate then flow.key_charges = key_rate.charges(claimed) end

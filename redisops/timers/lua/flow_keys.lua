@@ -1,14 +1,17 @@
 -- Flow by key: put before exchange.lua for topics whose timers have keys, after flow.lua
 -- and keys_order.lua. The keys after that of flow control are the keys, their order and
 -- their states; the last argument but one is the most timers of a key at once, 0 for no
--- bound, and a 1 if a timer that waits for its retry frees its key, else a 0; then what
--- flow_key_rate.lua reads.
+-- bound, and after a ',' how many a run may have; a 1 if a timer that waits for its retry
+-- frees its key, else a 0; then what flow_key_rate.lua reads.
+--
+-- A run is several timers of a key that an exchange leases to one node, which handles them one
+-- after the other. It begins when no timer holds the key, and each of it holds the key.
 --
 -- A timer that is the sole one of its key costs only its entry here: it needs no state,
 -- and nothing but a rate limit holds it back.
 --
 -- Gives: by_key LOOKED limit bounded running_hold taken firsts awake unwritten passed woken
---   started waits passes wanted BEYOND free_of read_entries note_shared wake remove
+--   started waits passes wanted BEYOND run free_of read_entries note_shared wake remove
 --   released
 
 local bad = mistyped(false, false, false, false, false, false, false, 'hash', 'zset', 'hash')
@@ -20,8 +23,8 @@ flow.by_key = by_key
 -- LOOKED bounds how many due timers one exchange looks at.
 local LOOKED = 1000
 
-local limit, skips = string.match(ARGV[#ARGV - 1], '^(%d+) ([01])')
-limit, skips = tonumber(limit), skips == '1'
+local limit, run, skips = string.match(ARGV[#ARGV - 1], '^(%d+),?(%d*) ([01])')
+limit, run, skips = tonumber(limit), tonumber(run) or 1, skips == '1'
 -- With a rate limit and without a bound on the timers that run, only those that wait for a
 -- token hold a key. Without either, those that run hold it for a node that has a bound, and
 -- for a move, which takes all timers of a key.
@@ -47,7 +50,10 @@ local POSTPONED, AT_ONCE = 16, 500
 -- is room for them.
 local BEYOND = 16
 
-local function free_of(state) return places_of(state, limit) end
+local function free_of(state)
+  if run > 1 and count_of(state) == 0 then state.runs = true end
+  return places_of(state, state.runs and run or limit)
+end
 
 local function read_entries(ids)
   if #ids == 1 and entries[ids[1]] then return {entries[ids[1]]} end -- the next of a key
@@ -70,12 +76,14 @@ local function note_shared(ids, found)
   return shared
 end
 
--- wake wakes the next timers of keys, which have how many places became free.
-local function wake(keys, now)
+-- wake wakes the next timers of keys, which have how many places became free. Of a run it wakes
+-- as many as this exchange is to claim, and one at least: no other may claim the rest.
+local function wake(keys, now, want)
   local list = {}
   for key, freed in pairs(keys) do
     local state = state_of(key)
     local most = state and math.min(free_of(state), freed + BEYOND) or 0
+    if most > 1 and state.runs then most = math.min(most, math.max(want or 1, 1)) end
     if most > 0 then list[#list + 1] = {key = key, most = most, looks = most, ask = freed} end
   end
   if #list == 0 then return end
@@ -164,8 +172,8 @@ local function failed(ids, freed)
 end
 
 -- settled notes the settlements: all reports that all were valid; otherwise valid has the
--- numbers of those that were.
-function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_text)
+-- numbers of those that were. Want is how many timers the exchange is to claim.
+function by_key.settled(valid, all, base, acks, nacks, rejects, releases, want, now_text)
   if key_rate then key_rate.open(now_text) end
   local freed = {}
   local function valid_ids(from, count)
@@ -191,6 +199,6 @@ function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_te
   unfinished = unfinished or #left == POSTPONED -- there may be more
   read_states(left)
   for _, key in ipairs(left) do freed[key] = AT_ONCE end
-  wake(freed, number(now_text))
+  wake(freed, number(now_text), want)
   if key_rate then keyed.write_due(now_text) end
 end

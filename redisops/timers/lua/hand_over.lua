@@ -1,5 +1,5 @@
 -- Hand-over: put before exchange.lua, after keys.lua, for topics whose timers have keys,
--- but no limits. It runs the exchange of a long queue on one key, which settles a timer
+-- but no limits and no runs. It runs the exchange of a long queue on one key, which settles a timer
 -- with an ack and claims the next one of its key, where nothing else is due and nothing
 -- is out of the ordinary. Effects and answer are those of exchange.lua at half of the
 -- cost: the functions of the parts that follow need not be defined, and nothing is
@@ -58,7 +58,7 @@ local function write_hand_over(x)
   call('ZADD', KEYS.timeline, finish, next_id)
   call('HSET', KEYS.leases, '', SENTINEL, next_id, rec)
   call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' 0 0 0 0 -\n' .. noted(next_id), 'PX', '120000')
-  return now .. ' ' .. finish .. ' ' .. until_due(math.min(x.others, finish_at), x.now) .. ' 0 0 0 0 1 0 0 0 - ' .. ARGV.known .. '\n' ..
+  return now .. ' ' .. finish .. ' ' .. until_due(math.min(x.others, finish_at), x.now) .. ' 0 0 0 0 1 0 0 0 - - ' .. ARGV.known .. '\n' ..
     #next_id .. ' ' .. x.size .. ' 1 0 ' .. x.activation .. '\n' .. next_id .. x.payload
 end
 

@@ -40,6 +40,12 @@ local function charges_of(stored, held)
   return table.concat(list, ',')
 end
 
+local function ids_of(held)
+  local ids = {}
+  for i, r in ipairs(held) do ids[i] = r.id end
+  return ids
+end
+
 -- replay returns the stored answer of the last exchange of the stream again. It reads
 -- the claimed leases that are still held anew, and returns nil if the stored answer is
 -- unreadable. Control is the mark of the settings.
@@ -83,6 +89,7 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
       leased = leased + 1
     end
   end
+  if flow and flow.by_key and flow.by_key.note_runs then flow.by_key.note_runs(ids_of(held)) end
   if flow and charges ~= '-' then flow.charges = charges_of(charges, held) end
   local h = head(timeline)
   return answer(now, h, finish, healed, refused, refusals, '0', flow and flow.held(now, h) or '0', control)

@@ -1,0 +1,108 @@
+package leasing
+
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/actors/guard"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// runs is a performance feature: a claim may lease several timers of a key at once, a run,
+// where the key may have one at a time. Their handlers run here one after the other, so that the
+// key is handed on without an exchange in between (docs/decisions/0056-runs-of-a-key.md).
+// Policy.KeyRun switches it on.
+//
+// A lease that waits occupies no slot. It begins when the one before it has ended with an outcome
+// after which its timer does not come back. If that one is to come back, it keeps the key, and
+// the rest of the run is released: it takes its place behind it again.
+type runs struct {
+	waiting int // leases
+}
+
+// keyRun is how many timers of a key a claim may lease at once. Others need the places of those
+// that wait where the leases of all nodes are counted, or where keys take turns.
+func (c *Core) keyRun() int {
+	if f := c.Flow; f.PerKey != 1 || f.KeyRateLimit > 0 || f.FairKeys > 0 || f.MaxInFlight > 0 {
+		return 0
+	}
+	return c.KeyRun
+}
+
+// runOf has the leases of a reply that others may follow, by their numbers; nil: none follows
+// another.
+func runOf(r *exchange.Reply) []*Lease {
+	for i := range r.Leases {
+		if r.Leases[i].Follows > 0 {
+			return make([]*Lease, len(r.Leases)+1)
+		}
+	}
+	return nil
+}
+
+// waits makes a lease wait for the one that it follows, and reports whether it does.
+func (c *Core) waits(run []*Lease, l *Lease, number int) bool {
+	if run == nil {
+		return false
+	}
+	before := run[l.Follows]
+	run[number] = l
+	if before == nil {
+		return false
+	}
+	before.next = l
+	c.runs.waiting++
+	return true
+}
+
+// passOn begins the next lease of a run after one that has ended, or releases the rest of it.
+func (c *Core) passOn(now time.Time, l *Lease) {
+	passes := l.passes && c.mayGoOn()
+	for l.next != nil {
+		next := l.next
+		l.next, l = nil, next
+		c.runs.waiting--
+		switch {
+		case l.refused == exchange.Cancelled || l.refused == exchange.Superseded: // others of its key go on
+			l.stream.drop(l)
+		case l.refused != 0 || l.ended: // it is lost, and keeps its place
+			l.stream.drop(l)
+			passes = false
+		case !passes:
+			l.stream.drop(l)
+			c.release(l)
+		default:
+			c.begin(now, l)
+			return
+		}
+	}
+}
+
+// begin gives a lease that has waited to the handlers. What its stream is to send waits no longer
+// for that.
+func (c *Core) begin(now time.Time, l *Lease) {
+	l.Late, l.Queued = l.Late+now.Sub(l.Queued), now
+	claimed, out := l.stream.deliveredAt, c.newHandOver(now)
+	out.give(l)
+	out.end()
+	l.stream.deliveredAt = claimed
+}
+
+// mayGoOn reports whether this node may begin leases that wait.
+func (c *Core) mayGoOn() bool {
+	return c.drain == nil && !c.paused && !c.override.suspends &&
+		(c.breaker.Breaker == nil || c.breaker.reported == guard.Closed)
+}
+
+// returnRuns releases all leases that wait when this node must not begin them.
+func (c *Core) returnRuns(now time.Time) {
+	if c.runs.waiting == 0 || c.mayGoOn() {
+		return
+	}
+	for _, s := range c.streams {
+		for i := len(s.held) - 1; i >= 0; i-- { // it drops leases, and the last one takes the place of each
+			if i < len(s.held) {
+				c.passOn(now, s.held[i])
+			}
+		}
+	}
+}

@@ -21,21 +21,23 @@ local lines = {}     -- by key: its timers that an exchange looks at, in their o
 local chosen, asleep = {}, {} -- those that it claims, and has parked: lines may have these as due
 local ahead_of = {}  -- by key: how many of them were woken here, and are not claimed yet
 
+local function begin_line(key)
+  lines[key], ahead_of[key] = line_of(key, 1), 0
+  return lines[key]
+end
+
 -- next_of returns the first timer of a key that may be claimed, when it is the turn of one
 -- of them: its id, score and place. It wakes those before it that are parked, which take
 -- their places later. It returns nil if there is none; a second result of true says that
--- there was no room to look at all.
+-- there was no room to look at all. None of a run is claimed before those that were woken here.
 local function next_of(key, state, now)
-  local line = lines[key]
-  if not line then
-    line = line_of(key, 1)
-    lines[key], ahead_of[key] = line, 0
-  end
+  local line = lines[key] or begin_line(key)
   while ahead_of[key] < free_of(state) do
     local id, place, score = advance(line, now)
     if not id then return nil, not finished(line) end
     if unwritten[id] then score = text(now) end
     if not (keyed.parked(score) or asleep[id]) then
+      if run > 1 and ahead_of[key] > 0 then return nil end
       entries[id] = place .. 'm' .. key
       return id, score, place
     end
@@ -46,9 +48,9 @@ local function next_of(key, state, now)
 end
 
 -- in_turn reports whether a due timer is claimed in the order of its key. If not, it is
--- the first of its key, or its key has no bound, or was tried: then it is its turn.
+-- the first of its key, or its key has no bound, or was tried, without runs: then it is its turn.
 local function in_turn(id, r)
-  return not (limit == math.huge or firsts[id] and limit == 1 or r and r.tried)
+  return not (limit == math.huge or firsts[id] and limit == 1 or run == 1 and r and r.tried)
 end
 
 -- WORK bounds how much an exchange does for the keys that its timers share, in timers that it
@@ -69,9 +71,7 @@ local function read_lines(shared, stored, scores, most)
     local key = key_in(entries[id])
     local state = state_of(key)
     if not lines[key] and free_of(state) > 0 and not holds(key, state, id) and in_turn(id, current(stored[id], scores[i])) then
-      local line = line_of(key, 1)
-      lines[key], ahead_of[key] = line, 0
-      list[#list + 1] = line
+      list[#list + 1] = begin_line(key)
     end
   end
   if #list > 0 then read(list) end
@@ -79,12 +79,12 @@ end
 
 -- put_in_line puts due timers of keys with several into the orders of their keys, at the
 -- places of their instants. Stored has the lease records. Those that hold a key of which
--- more timers run than may, since the limit was lowered, no longer hold it.
+-- more timers run than may, since the limit was lowered or its run has lost its node, no longer
+-- hold it. With runs, nor do those whose leases have expired.
 local function put_in_line(ids, scores, stored)
   local over = {}
   for i, id in ipairs(ids) do
-    local e = entries[id]
-    local key, place = key_in(e), place_in(e)
+    local key, place = key_in(entries[id]), place_in(entries[id])
     local state = state_of(key)
     if not state then
       state = {held = {}}
@@ -93,7 +93,7 @@ local function put_in_line(ids, scores, stored)
     keyed.several(key, state)
     local r = current(stored[id], scores[i])
     if over[key] == nil then over[key] = count_of(state) > limit end
-    if over[key] then release(key, state, id) end
+    if over[key] or run > 1 and r and r.state == 'l' then release(key, state, id) end
     if not holds(key, state, id) and in_turn(id, r) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then

@@ -1,0 +1,136 @@
+package timers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// runOf claims up to want timers, of a key up to n in a run, and settles first.
+func (f *fixture) runOf(t testing.TB, n, want int, settle ...exchange.Settlement) []exchange.Lease {
+	t.Helper()
+	r := f.Request(want, time.Minute)
+	r.Flow, r.KeyRun, r.Settle = exchange.Flow{PerKey: 1}, n, settle
+	return f.Run(t, r).Leases
+}
+
+// order returns the leases as "id" or "id>the one that it follows".
+func order(leases []exchange.Lease) (all []string) {
+	for _, l := range leases {
+		if l.Follows > 0 {
+			all = append(all, l.ID+">"+leases[l.Follows-1].ID)
+		} else {
+			all = append(all, l.ID)
+		}
+	}
+	return all
+}
+
+func TestRunHasNextTimersOfKey(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", numbered(12)...)
+		f.dueOf(t, "other", "o1", "o2")
+		f.due(t, "free")
+		first := f.runOf(t, 5, 20)
+		require.ElementsMatch(t, []string{"00000", "00001>00000", "00002>00001", "00003>00002", "00004>00003", "o1", "o2>o1", "free"}, order(first))
+		require.Empty(t, f.runOf(t, 5, 20), "the key is held")
+		require.Empty(t, f.holder(SourceOptions{}).perKey(t, 1, 20).Leases, "for others too")
+
+		require.Empty(t, f.runOf(t, 5, 20, acks(first[:4])...), "until the last of the run has ended")
+		second := f.runOf(t, 5, 20, acks(first[4:])...)
+		require.Equal(t, []string{"00005", "00006>00005", "00007>00006", "00008>00007", "00009>00008"}, order(second))
+		require.Equal(t, []string{"00010", "00011>00010"}, order(f.runOf(t, 5, 2, acks(second)...)))
+	})
+}
+
+// No more timers are made due than one exchange claims: others could not claim the rest.
+func TestRunWakesWhatItClaims(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", numbered(9)...)
+		run := f.runOf(t, 5, 20)
+		require.Len(t, run, 5)
+		run = f.runOf(t, 5, 2, acks(run)...)
+		require.Equal(t, []string{"00005", "00006>00005"}, order(run))
+		require.Zero(t, f.stats(t).Due)
+		require.Empty(t, f.runOf(t, 5, 0, acks(run)...))
+		require.EqualValues(t, 1, f.stats(t).Due)
+		require.Equal(t, []string{"00007"}, order(f.runOf(t, 5, 9)))
+	})
+}
+
+// A timer that comes back keeps the key, and the rest of its run follows it again.
+func TestRunThatIsReleasedFollowsRetry(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", numbered(4)...)
+		run := f.runOf(t, 9, 9)
+		require.Len(t, run, 4)
+		settle := []exchange.Settlement{ack(run[0]), storetest.Verdict(exchange.Nack, run[1])}
+		settle[1].Delay = time.Hour
+		for _, l := range run[2:] {
+			settle = append(settle, storetest.Verdict(exchange.Release, l))
+		}
+		require.Empty(t, f.runOf(t, 9, 9, settle...), "the first one waits for its retry")
+		require.True(t, f.get(t, "00002").Parked || f.get(t, "00003").Parked)
+		_, err := f.RunNow(t.Context(), f.topic, "00001")
+		require.NoError(t, err)
+		run = f.runOf(t, 9, 9)
+		require.Equal(t, []string{"00001"}, order(run), "alone, because it holds the key")
+		require.Equal(t, []string{"00002", "00003>00002"}, order(f.runOf(t, 9, 9, ack(run[0]))))
+	})
+}
+
+// A repeated answer has the runs of those leases that are still held.
+func TestRepeatedAnswerHasItsRuns(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", numbered(4)...)
+		r := f.Request(9, time.Minute)
+		r.Flow, r.KeyRun = exchange.Flow{PerKey: 1}, 9
+		first := f.Run(t, r)
+		require.Equal(t, []string{"00000", "00001>00000", "00002>00001", "00003>00002"}, order(first.Leases))
+		_, err := f.Cancel(t.Context(), f.topic, "00001")
+		require.NoError(t, err)
+		again, err := f.src.Exchange(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, []string{"00000", "00002>00000", "00003>00002"}, order(again.Leases))
+	})
+}
+
+// Timers of a run whose node has died come back in their order, one run at a time, and only when
+// no lease of the run is left. On a node without runs the one that was leased last comes first.
+func TestRunOfDeadNodeKeepsOrder(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		for n, want := range map[int][]string{1: {"e", "c", "a", "b", "d"}, 9: {"c", "a", "e", "b", "d"}} {
+			f.dueOf(t, "k", "c", "a", "e", "b", "d")
+			run := f.runOf(t, 4, 9)
+			require.Equal(t, []string{"c", "a>c", "e>a", "b>e"}, order(run))
+			r := f.Request(0, time.Hour) // one of them was extended when the node died
+			r.Flow, r.KeyRun, r.Extend = exchange.Flow{PerKey: 1}, 4, []exchange.Held{{ID: "e", Token: run[2].Token}}
+			require.Empty(t, f.Run(t, r).Refused)
+			<-time.After(2 * time.Minute)
+			require.Empty(t, f.runOf(t, n, 9), "one of the run is leased still")
+			require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 1}))
+			require.Empty(t, f.runOf(t, n, 9), "one of the run is leased still")
+			<-time.After(2 * time.Hour)
+			var got []string
+			var settle []exchange.Settlement
+			for range 10 { // the first one may only find out which is next
+				leases := f.runOf(t, n, 9, settle...)
+				settle = acks(leases)
+				for i, l := range leases {
+					require.Equal(t, i, l.Follows)
+					got = append(got, l.ID)
+				}
+			}
+			require.Equal(t, want, got, "runs of %d", n)
+			f.noKeysLeft(t)
+		}
+	})
+}

@@ -164,6 +164,14 @@ func ExampleSkipFailed() {
 	_ = h
 }
 
+// The bookings of a busy account are taken by a node in runs of up to 50, one after the other.
+func ExampleKeyRun() {
+	bookings := wakebell.NewTopic[string]("bookings")
+	h := wakebell.Handle(bookings, func(context.Context, wakebell.Timer[string]) error { return nil },
+		wakebell.PerKey(1), wakebell.KeyRun(50))
+	_ = h
+}
+
 // Customers take turns, so one with many due reports does not hold up the others; those whose keys
 // begin with "gold:" have three times as many in a turn.
 func ExampleFairKeys() {

@@ -9,7 +9,7 @@ import (
 
 // runs is a performance feature: a claim may lease several timers of a key at once, a run,
 // where the key may have one at a time. Their handlers run here one after the other, so that the
-// key is handed on without an exchange in between (docs/decisions/0056-runs-of-a-key.md).
+// key is handed on without an exchange in between (docs/decisions/0023-keys.md).
 // Policy.KeyRun switches it on.
 //
 // A lease that waits occupies no slot. It begins when the one before it has ended with an outcome

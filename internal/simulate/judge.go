@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -28,6 +29,7 @@ type version struct {
 	failures failures
 
 	token  exchange.Token // of its lease
+	run    string         // the exchange that claimed it
 	lapsed exchange.Token // of a lease that had expired before the clock stepped, or whose record is lost
 	until  time.Time      // when the lease expires
 }
@@ -289,6 +291,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
 	j.counts(v, l)
+	v.run = fmt.Sprint(r.Incarnation, "/", r.Stream, "/", r.Sequence)
 	j.limits(v)
 	j.inOrder(v)
 	j.share(v)
@@ -314,32 +317,6 @@ func (j *judge) leased(v *version) {
 	for name, v := range j.leases {
 		if j.sim.now().Sub(v.until) > time.Hour {
 			delete(j.leases, name)
-		}
-	}
-}
-
-// begins checks that a handler may begin.
-func (j *judge) begins(p *poller, l *leasing.Lease, r *run) {
-	j.sim.result.Delivered++
-	own := l.ID + " " + string(l.Token)
-	v := j.leases[own]
-	if v == nil {
-		j.sim.broken("fence", "%s begins without a lease", l.ID)
-	}
-	if v.early(j.sim.now()) && v == j.current[l.ID] && v.token == l.Token && !j.overtaken[own] {
-		j.sim.broken("never early", "%s begins %v early", l.ID, v.due.Sub(j.sim.now()))
-	}
-	if j.stalled || r.cause != nil || j.overtaken[own] {
-		return
-	}
-	for _, n := range j.sim.nodes {
-		for _, other := range n.pollers {
-			for _, running := range other.handling {
-				o, lease := running.Run.(*run), running.ID+" "+string(running.Token)
-				if running != l && !j.voided[lease] && !j.overtaken[lease] && running.ID == l.ID && o.cause == nil && o.expires.After(time.Now()) && j.leases[lease] == v {
-					j.sim.broken("exclusion", "%s begins on %s and runs on %s", l.ID, p.node.name, n.name)
-				}
-			}
 		}
 	}
 }

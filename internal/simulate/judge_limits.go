@@ -3,6 +3,7 @@ package simulate
 import (
 	"time"
 
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -105,7 +106,7 @@ func (j *judge) limits(v *version) {
 		}
 		if other != v {
 			running++
-			if other.key == v.key && v.key != "" {
+			if other.key == v.key && v.key != "" && (j.sim.plan.KeyRun == 0 || other.run != v.run) {
 				ofKey++
 			}
 		}
@@ -115,6 +116,48 @@ func (j *judge) limits(v *version) {
 	}
 	if flow.PerKey > 0 && ofKey > flow.PerKey {
 		j.sim.broken("key", "%s is the %d. lease of %s at once", v.id, ofKey, v.key)
+	}
+}
+
+// begins checks that a handler may begin.
+func (j *judge) begins(p *poller, l *leasing.Lease, r *run) {
+	j.sim.result.Delivered++
+	own := l.ID + " " + string(l.Token)
+	v := j.leases[own]
+	if v == nil {
+		j.sim.broken("fence", "%s begins without a lease", l.ID)
+	}
+	if v.early(j.sim.now()) && v == j.current[l.ID] && v.token == l.Token && !j.overtaken[own] {
+		j.sim.broken("never early", "%s begins %v early", l.ID, v.due.Sub(j.sim.now()))
+	}
+	if j.stalled || r.cause != nil || j.overtaken[own] {
+		return
+	}
+	for _, n := range j.sim.nodes {
+		for _, other := range n.pollers {
+			for _, running := range other.handling {
+				o, lease := running.Run.(*run), running.ID+" "+string(running.Token)
+				if running == l || j.voided[lease] || j.overtaken[lease] || o.cause != nil || !o.expires.After(time.Now()) {
+					continue
+				}
+				if running.ID == l.ID && j.leases[lease] == v {
+					j.sim.broken("exclusion", "%s begins on %s and runs on %s", l.ID, p.node.name, n.name)
+				}
+				j.beside(v, j.leases[lease])
+			}
+		}
+	}
+}
+
+// beside checks that no handler of a timer begins beside that of another with its key, where one may
+// run at a time.
+func (j *judge) beside(v, other *version) {
+	flow := j.sim.plan.Settings.Flow
+	if j.tuned || flow.PerKey != 1 || v.key == "" || other == nil || other == v || other.key != v.key {
+		return
+	}
+	if j.current[v.id] == v && j.current[other.id] == other && v.leased(j.sim.now()) && other.leased(j.sim.now()) {
+		j.sim.broken("key", "%s begins while %s of its key runs", v.id, other.id)
 	}
 }
 

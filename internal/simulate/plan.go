@@ -19,6 +19,7 @@ type Plan struct {
 	Nodes    int
 	IDs      int // how many
 	Settings leasing.Settings
+	KeyRun   int
 	Loss     float64       // the share of requests, and of answers, that the network loses
 	Repeat   float64       // the share of exchanges that it delivers once more
 	Release  float64       // the share of handlers that give their timers back
@@ -83,6 +84,9 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	p.Keeping = keepingOf(seed)
 	if fair(seed) {
 		p.takeTurns()
+	}
+	if seed%8 == 6 {
+		p.Settings.Flow, p.KeyRun = exchange.Flow{PerKey: 1}, 2+int(seed/8%8)
 	}
 	var enabled, calm []*kind
 	one := []int{2, 4}[r.IntN(2)] // in so many kinds is drawn

@@ -134,3 +134,14 @@ func TestRunOfDeadNodeKeepsOrder(t *testing.T) {
 		}
 	})
 }
+
+// Timers of a run whose leases expire together are due at one instant, where Redis has them by
+// their ids.
+func TestRunThatExpiresKeepsOrder(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "c", "a", "e", "b", "d")
+		require.Len(t, f.runOf(t, 4, 9), 4)
+		<-time.After(2 * time.Minute)
+		require.Equal(t, []string{"c", "a>c", "e>a"}, order(f.runOf(t, 3, 9)))
+	})
+}

@@ -28,6 +28,7 @@ type handling struct {
 	tuned           wakebelltype.Settings
 	discardRejected bool
 	skipFailed      bool
+	keyRun          int
 	keyWeights      []string
 	shards          int
 	expiry          wakebelltype.Expiry
@@ -58,6 +59,7 @@ func (h *handling) topicFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.expiry.Topic, "expired-to", "", "`topic` to which expired timers are sent")
 	flags.IntVar(&h.shards, "shards", 0, "`number` of shards of a topic without timers, 1 to 256; 0: as it is stored")
 	flags.StringSliceVar(&h.keyWeights, "key-weights", nil, "with --fair-keys: how many times as many timers start in a turn, for keys that are, or begin with, a class and a colon: `class=weight`, 1 to 100")
+	flags.IntVar(&h.keyRun, "key-run", 0, "with --per-key 1: lease up to so many due timers of a key at once, and run them one after the other: `number`, 0 to 100; 0: one")
 	flags.BoolVar(&h.skipFailed, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
 }
 
@@ -107,6 +109,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	}
 	if h.skipFailed {
 		options = append(options, wakebell.SkipFailed())
+	}
+	if h.keyRun != 0 {
+		options = append(options, wakebell.KeyRun(h.keyRun))
 	}
 	if len(h.keyWeights) > 0 {
 		options = append(options, wakebell.KeyWeights(weightsOf(h.keyWeights)))

@@ -145,3 +145,17 @@ func TestRunThatExpiresKeepsOrder(t *testing.T) {
 		require.Equal(t, []string{"c", "a>c", "e>a"}, order(f.runOf(t, 3, 9)))
 	})
 }
+
+// A timer that has failed keeps its turn, also when its lease expires.
+func TestRetryThatExpiresIsBeforeItsRun(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b", "c")
+		nack := storetest.Verdict(exchange.Nack, f.runOf(t, 1, 1)[0])
+		require.Equal(t, []string{"a"}, order(f.runOf(t, 9, 9, nack)))
+		f.schedule(t, Entry{ID: "earlier", Key: "k", At: time.Unix(1, 0)})
+		<-time.After(2 * time.Minute)
+		again := f.runOf(t, 9, 9)
+		require.Equal(t, []string{"a"}, order(again))
+		require.Equal(t, []string{"earlier", "b>earlier", "c>b"}, order(f.runOf(t, 9, 9, acks(again)...)))
+	})
+}

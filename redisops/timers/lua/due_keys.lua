@@ -48,9 +48,9 @@ local function next_of(key, state, now)
 end
 
 -- in_turn reports whether a due timer is claimed in the order of its key. If not, it is
--- the first of its key, or its key has no bound, or was tried, without runs: then it is its turn.
+-- the first of its key, or its key has no bound, or was tried: then it is its turn.
 local function in_turn(id, r)
-  return not (limit == math.huge or firsts[id] and limit == 1 or run == 1 and r and r.tried)
+  return not (limit == math.huge or firsts[id] and limit == 1 or r and r.tried)
 end
 
 -- WORK bounds how much an exchange does for the keys that its timers share, in timers that it
@@ -80,7 +80,7 @@ end
 -- put_in_line puts due timers of keys with several into the orders of their keys, at the
 -- places of their instants. Stored has the lease records. Those that hold a key of which
 -- more timers run than may, since the limit was lowered or its run has lost its node, no longer
--- hold it. With runs, nor do those whose leases have expired.
+-- hold it. With runs, nor do those whose leases have expired before a failure.
 local function put_in_line(ids, scores, stored)
   local over = {}
   for i, id in ipairs(ids) do
@@ -93,7 +93,7 @@ local function put_in_line(ids, scores, stored)
     keyed.several(key, state)
     local r = current(stored[id], scores[i])
     if over[key] == nil then over[key] = count_of(state) > limit end
-    if over[key] or run > 1 and r and r.state == 'l' then release(key, state, id) end
+    if over[key] or run > 1 and r and r.state == 'l' and not r.tried then release(key, state, id) end
     if not holds(key, state, id) and in_turn(id, r) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then

@@ -59,7 +59,8 @@ const (
 	// StateParked means that the timer is due and waits until its key is free; see
 	// PerKey. List has parked timers after all others.
 	StateParked State = "parked"
-	// StateRunning means that a handler holds the timer.
+	// StateRunning means that a handler holds the timer, or that it waits on a node for one, as
+	// behind another of its run (KeyRun).
 	StateRunning State = "running"
 	// StateNever means that the timer has an infinite instant. Other programs
 	// can write such timers; Wakebell does not.

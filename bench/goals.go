@@ -89,7 +89,7 @@ var goals = []goal{
 	{"CPU of Redis per timer with 1 KiB", 7, 5.5, true, "µs", figure("deliver-1k", node200, redisUS)},
 	{"batches of 100 against single timers, one round trip for each call", 1.2, 5, false, "×", against("deliver-write", "batch-100", node200)},
 	{"… 5 µs of CPU for each call", 1.2, 1.5, false, "×", against("deliver-compute", "batch-100", node200)},
-	{"timers of one key/s, one after the other", 8000, 20_000, false, "/s", figure("hot-key", "wakebell", rate)},
+	{"timers of one key/s, one after the other, with `KeyRun(100)`", 8000, 20_000, false, "/s", figure("hot-key", "key-run", rate)},
 	{"reminders set/s by 50 callers", 20_000, 50_000, false, "/s", figure("reminders", "set", rate)},
 	{"reminders fired/s", 20_000, 50_000, false, "/s", figure("reminders", "fired", rate)},
 	{"recurring schedules fired/s", 35_000, 50_000, false, "/s", figure("recurring", "fired", rate)},

@@ -21,32 +21,34 @@ const settledByKey = 150
 var keyFlows = []struct {
 	name string
 	flow exchange.Flow
+	run  int // of a key
 }{
-	{"PerKey(1)", exchange.Flow{PerKey: 1}},
-	{"PerKey(10,000)", exchange.Flow{PerKey: 10_000}},
-	{"RateLimitByKey(1,000,000/s)", exchange.Flow{KeyRateLimit: 1_000_000, KeyRatePer: time.Second}},
-	{"RateLimitByKey(1 in 30 days, burst 1,000,000)", exchange.Flow{KeyRateLimit: 1, KeyRatePer: 30 * 24 * time.Hour, KeyRateBurst: 1_000_000}},
-	{"RateLimitByKey(1,000,000/s, burst 1)", exchange.Flow{KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1}},
+	{"PerKey(1)", exchange.Flow{PerKey: 1}, 0},
+	{"PerKey(1), KeyRun(100)", exchange.Flow{PerKey: 1}, claims},
+	{"PerKey(10,000)", exchange.Flow{PerKey: 10_000}, 0},
+	{"RateLimitByKey(1,000,000/s)", exchange.Flow{KeyRateLimit: 1_000_000, KeyRatePer: time.Second}, 0},
+	{"RateLimitByKey(1 in 30 days, burst 1,000,000)", exchange.Flow{KeyRateLimit: 1, KeyRatePer: 30 * 24 * time.Hour, KeyRateBurst: 1_000_000}, 0},
+	{"RateLimitByKey(1,000,000/s, burst 1)", exchange.Flow{KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1}, 0},
 	{"all limits at their largest", exchange.Flow{
 		PerKey: 10_000, KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1_000_000,
 		RateLimit: 1_000_000, RatePer: time.Second, RateBurst: 1_000_000, MaxInFlight: 1_000_000,
-	}},
-	{"PerKey(10,000), FairKeys(1)", exchange.Flow{PerKey: 10_000, FairKeys: 1}},
+	}, 0},
+	{"PerKey(10,000), FairKeys(1)", exchange.Flow{PerKey: 10_000, FairKeys: 1}, 0},
 	{"all limits at their largest, FairKeys(100)", exchange.Flow{
 		PerKey: 10_000, KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1_000_000, FairKeys: 100,
 		RateLimit: 1_000_000, RatePer: time.Second, RateBurst: 1_000_000, MaxInFlight: 1_000_000,
-	}},
+	}, 0},
 	{"PerKey(10,000), RateLimit and MaxInFlight", exchange.Flow{
 		PerKey: 10_000, RateLimit: 1_000_000, RatePer: time.Second, RateBurst: 1_000_000, MaxInFlight: 1_000_000,
-	}},
+	}, 0},
 }
 
 // keysRows handles a backlog of one key, of which 10,000 run, and of many keys.
 func keysRows(b *bench) {
 	n := min(b.many/8, 25_000)
 	for i, f := range keyFlows {
-		b.backlog(fmt.Sprint("one-", i), f.name+", one key", f.flow, n, 1)
-		b.backlog(fmt.Sprint("many-", i), f.name+", 500 keys", f.flow, n, 500)
+		b.backlog(fmt.Sprint("one-", i), f.name+", one key", f.flow, f.run, n, 1)
+		b.backlog(fmt.Sprint("many-", i), f.name+", 500 keys", f.flow, f.run, n, 500)
 	}
 	b.staleOrder()
 }
@@ -66,13 +68,13 @@ func (b *bench) keyed(topic string, n, keys int, at time.Time) {
 
 func (b *bench) unmeasured() *timers.Timers { return b.timers(b.other) }
 
-func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
+func (b *bench) backlog(topic, name string, flow exchange.Flow, run, n, keys int) {
 	ctx, s := b.Context(), b.within()
 	b.keyed(topic, n, keys, time.Unix(1000, 0))
 	src := s.Source(topic, timers.SourceOptions{KeyWeights: strings.Repeat("another=100,", 100)})
 	stream := storetest.NewStream(src)
 	exchangeOf := func(r *exchange.Request) []exchange.Lease {
-		r.Want, r.Flow = claims, flow
+		r.Want, r.Flow, r.KeyRun = claims, flow, run
 		return stream.Run(b, r).Leases
 	}
 	var held []exchange.Lease

@@ -256,7 +256,7 @@ func (c *Core) Concurrency() int { return c.concurrency.limit }
 
 // used is how many places of a group the topic uses: those of its leases that wait for no other
 // of their key, and of its claims in flight.
-func (c *Core) used() int { return c.reserved + c.Leases() - c.runs.waiting }
+func (c *Core) used() int { return c.reserved + c.Leases() - len(c.runs.next) }
 
 // Health is what operators see of a core.
 type Health struct {

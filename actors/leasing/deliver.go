@@ -20,7 +20,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 		l.stream, l.slot, l.generation = s, -1, f.generation
 		if l.Fault != "" {
 			if run != nil { // who follows it follows the one before it
-				run[i+1] = run[l.Follows]
+				run[i+1] = run[r.Runs[i]]
 			}
 			s.toSettle = append(s.toSettle, Settlement{Lease: l, Kind: exchange.DeadLetter, Reason: l.Fault})
 			continue
@@ -43,7 +43,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 			c.keep(l, received, in)
 			continue
 		}
-		if c.waits(run, l, i+1) {
+		if run != nil && c.waits(run, i+1, r.Runs[i], l) {
 			kept++
 			continue
 		}

@@ -54,13 +54,12 @@ type Lease struct {
 	deliveredAt time.Time // its age counts from here
 	generation  uint64    // of the breaker when it was claimed
 
-	next      *Lease // the lease of its key that waits for this one, see runs.go; nil: none
-	passes    bool   // its settlement lets that one begin
-	early     bool   // it waits for its instant, see early.go
-	settled   bool   // by its handler, which continues
-	extending bool   // an extension is in flight
-	verify    bool   // extend it at once: a hint says that it may have ended
-	awaited   bool   // someone waits for its extension
+	passes    bool // its settlement lets the next of its key begin, see runs.go
+	early     bool // it waits for its instant, see early.go
+	settled   bool // by its handler, which continues
+	extending bool // an extension is in flight
+	verify    bool // extend it at once: a hint says that it may have ended
+	awaited   bool // someone waits for its extension
 
 	// refused is why the source no longer accepts this lease; 0: it does.
 	refused exchange.RefusalReason

@@ -16,7 +16,7 @@ import (
 // after which its timer does not come back. If that one is to come back, it keeps the key, and
 // the rest of the run is released: it takes its place behind it again.
 type runs struct {
-	waiting int // leases
+	next map[*Lease]*Lease // that waits, by the one that it follows
 }
 
 // keyRun is how many timers of a key a claim may lease at once. Others need the places of those
@@ -28,39 +28,35 @@ func (c *Core) keyRun() int {
 	return c.KeyRun
 }
 
-// runOf has the leases of a reply that others may follow, by their numbers; nil: none follows
-// another.
+// runOf has room for the leases of a reply by their numbers; nil: none follows another.
 func runOf(r *exchange.Reply) []*Lease {
-	for i := range r.Leases {
-		if r.Leases[i].Follows > 0 {
-			return make([]*Lease, len(r.Leases)+1)
-		}
+	if r.Runs == nil {
+		return nil
 	}
-	return nil
+	return make([]*Lease, 1+len(r.Leases))
 }
 
-// waits makes a lease wait for the one that it follows, and reports whether it does.
-func (c *Core) waits(run []*Lease, l *Lease, number int) bool {
-	if run == nil {
-		return false
-	}
-	before := run[l.Follows]
+// waits makes a lease, which is to be the number-th of run, wait for the one that it follows, and
+// reports whether it does.
+func (c *Core) waits(run []*Lease, number, follows int, l *Lease) bool {
 	run[number] = l
+	before := run[follows]
 	if before == nil {
 		return false
 	}
-	before.next = l
-	c.runs.waiting++
+	if c.runs.next == nil {
+		c.runs.next = make(map[*Lease]*Lease)
+	}
+	c.runs.next[before] = l
 	return true
 }
 
 // passOn begins the next lease of a run after one that has ended, or releases the rest of it.
 func (c *Core) passOn(now time.Time, l *Lease) {
 	passes := l.passes && c.mayGoOn()
-	for l.next != nil {
-		next := l.next
-		l.next, l = nil, next
-		c.runs.waiting--
+	for next := c.runs.next[l]; next != nil; next = c.runs.next[l] {
+		delete(c.runs.next, l)
+		l = next
 		switch {
 		case l.refused == exchange.Cancelled || l.refused == exchange.Superseded: // others of its key go on
 			l.stream.drop(l)
@@ -95,7 +91,7 @@ func (c *Core) mayGoOn() bool {
 
 // returnRuns releases all leases that wait when this node must not begin them.
 func (c *Core) returnRuns(now time.Time) {
-	if c.runs.waiting == 0 || c.mayGoOn() {
+	if len(c.runs.next) == 0 || c.mayGoOn() {
 		return
 	}
 	for _, s := range c.streams {

@@ -193,7 +193,8 @@ func (w *world) answer(words []string) {
 			l := exchange.Lease{Token: "1", Activation: w.now, Claims: 1 + failures, Failures: failures}
 			var before string
 			l.ID, before, _ = strings.Cut(id, ">") // which it follows
-			l.Follows = 1 + slices.IndexFunc(r.Leases, func(other exchange.Lease) bool { return other.ID == before })
+			follows := 1 + slices.IndexFunc(r.Leases, func(other exchange.Lease) bool { return other.ID == before })
+			r.Runs = append(r.Runs, follows)
 			if strings.HasPrefix(l.ID, "bad") {
 				l.Fault = "no handler can have it"
 			}

@@ -65,11 +65,6 @@ type Lease struct {
 	// Charge is what the claim took of rate limits.
 	Charge Charge
 
-	// Follows is the number of a lease of this reply, from 1, with the same key: this one may
-	// begin when that one has ended and is acked or dead-lettered. 0: it may begin at once.
-	// Only a Request with KeyRun has such leases.
-	Follows int
-
 	// Fault is why no handler can receive the lease, for example an id that is not
 	// UTF-8; empty if one can. The poller rejects the timer with this reason.
 	Fault string
@@ -196,7 +191,7 @@ type Request struct {
 	// Flow is the flow control that bounds the claim. Sources that have none ignore it.
 	Flow Flow
 	// KeyRun is how many timers of a key may be claimed at once if no timer holds the key, where
-	// Flow.PerKey is 1, and is its only limit by key; see Lease.Follows. 0 and 1: one. Sources
+	// Flow.PerKey is 1, and is its only limit by key; see Reply.Runs. 0 and 1: one. Sources
 	// may ignore it.
 	KeyRun int
 
@@ -234,7 +229,12 @@ type Reply struct {
 	// Extended is the new token of all extended leases; empty if they keep theirs.
 	Extended Token
 
-	Leases  []Lease
+	Leases []Lease
+	// Runs says for each of Leases which one it follows, by its number from 1: one before it with
+	// the same key. It may begin when that one has ended and is acked or dead-lettered. 0: it may
+	// begin at once. It is nil if all may; only the reply to a Request with KeyRun has runs.
+	Runs []int
+
 	Refused []Refusal
 
 	// DeadLettered are all timers that this exchange dead-lettered, also if the answer is

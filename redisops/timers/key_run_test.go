@@ -11,18 +11,18 @@ import (
 )
 
 // runOf claims up to want timers, of a key up to n in a run, and settles first.
-func (f *fixture) runOf(t testing.TB, n, want int, settle ...exchange.Settlement) []exchange.Lease {
+func (f *fixture) runOf(t testing.TB, n, want int, settle ...exchange.Settlement) *exchange.Reply {
 	t.Helper()
 	r := f.Request(want, time.Minute)
 	r.Flow, r.KeyRun, r.Settle = exchange.Flow{PerKey: 1}, n, settle
-	return f.Run(t, r).Leases
+	return f.Run(t, r)
 }
 
 // order returns the leases as "id" or "id>the one that it follows".
-func order(leases []exchange.Lease) (all []string) {
-	for _, l := range leases {
-		if l.Follows > 0 {
-			all = append(all, l.ID+">"+leases[l.Follows-1].ID)
+func order(r *exchange.Reply) (all []string) {
+	for i, l := range r.Leases {
+		if r.Runs != nil && r.Runs[i] > 0 {
+			all = append(all, l.ID+">"+r.Leases[r.Runs[i]-1].ID)
 		} else {
 			all = append(all, l.ID)
 		}
@@ -38,13 +38,13 @@ func TestRunHasNextTimersOfKey(t *testing.T) {
 		f.due(t, "free")
 		first := f.runOf(t, 5, 20)
 		require.ElementsMatch(t, []string{"00000", "00001>00000", "00002>00001", "00003>00002", "00004>00003", "o1", "o2>o1", "free"}, order(first))
-		require.Empty(t, f.runOf(t, 5, 20), "the key is held")
+		require.Empty(t, f.runOf(t, 5, 20).Leases, "the key is held")
 		require.Empty(t, f.holder(SourceOptions{}).perKey(t, 1, 20).Leases, "for others too")
 
-		require.Empty(t, f.runOf(t, 5, 20, acks(first[:4])...), "until the last of the run has ended")
-		second := f.runOf(t, 5, 20, acks(first[4:])...)
+		require.Empty(t, f.runOf(t, 5, 20, acks(first.Leases[:4])...).Leases, "until the last of the run has ended")
+		second := f.runOf(t, 5, 20, acks(first.Leases[4:])...)
 		require.Equal(t, []string{"00005", "00006>00005", "00007>00006", "00008>00007", "00009>00008"}, order(second))
-		require.Equal(t, []string{"00010", "00011>00010"}, order(f.runOf(t, 5, 2, acks(second)...)))
+		require.Equal(t, []string{"00010", "00011>00010"}, order(f.runOf(t, 5, 2, acks(second.Leases)...)))
 	})
 }
 
@@ -54,11 +54,11 @@ func TestRunWakesWhatItClaims(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", numbered(9)...)
 		run := f.runOf(t, 5, 20)
-		require.Len(t, run, 5)
-		run = f.runOf(t, 5, 2, acks(run)...)
+		require.Len(t, run.Leases, 5)
+		run = f.runOf(t, 5, 2, acks(run.Leases)...)
 		require.Equal(t, []string{"00005", "00006>00005"}, order(run))
 		require.Zero(t, f.stats(t).Due)
-		require.Empty(t, f.runOf(t, 5, 0, acks(run)...))
+		require.Empty(t, f.runOf(t, 5, 0, acks(run.Leases)...).Leases)
 		require.EqualValues(t, 1, f.stats(t).Due)
 		require.Equal(t, []string{"00007"}, order(f.runOf(t, 5, 9)))
 	})
@@ -69,20 +69,20 @@ func TestRunThatIsReleasedFollowsRetry(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", numbered(4)...)
-		run := f.runOf(t, 9, 9)
+		run := f.runOf(t, 9, 9).Leases
 		require.Len(t, run, 4)
 		settle := []exchange.Settlement{ack(run[0]), storetest.Verdict(exchange.Nack, run[1])}
 		settle[1].Delay = time.Hour
 		for _, l := range run[2:] {
 			settle = append(settle, storetest.Verdict(exchange.Release, l))
 		}
-		require.Empty(t, f.runOf(t, 9, 9, settle...), "the first one waits for its retry")
+		require.Empty(t, f.runOf(t, 9, 9, settle...).Leases, "the first one waits for its retry")
 		require.True(t, f.get(t, "00002").Parked || f.get(t, "00003").Parked)
 		_, err := f.RunNow(t.Context(), f.topic, "00001")
 		require.NoError(t, err)
-		run = f.runOf(t, 9, 9)
-		require.Equal(t, []string{"00001"}, order(run), "alone, because it holds the key")
-		require.Equal(t, []string{"00002", "00003>00002"}, order(f.runOf(t, 9, 9, ack(run[0]))))
+		again := f.runOf(t, 9, 9)
+		require.Equal(t, []string{"00001"}, order(again), "alone, because it holds the key")
+		require.Equal(t, []string{"00002", "00003>00002"}, order(f.runOf(t, 9, 9, acks(again.Leases)...)))
 	})
 }
 
@@ -94,12 +94,12 @@ func TestRepeatedAnswerHasItsRuns(t *testing.T) {
 		r := f.Request(9, time.Minute)
 		r.Flow, r.KeyRun = exchange.Flow{PerKey: 1}, 9
 		first := f.Run(t, r)
-		require.Equal(t, []string{"00000", "00001>00000", "00002>00001", "00003>00002"}, order(first.Leases))
+		require.Equal(t, []string{"00000", "00001>00000", "00002>00001", "00003>00002"}, order(first))
 		_, err := f.Cancel(t.Context(), f.topic, "00001")
 		require.NoError(t, err)
 		again, err := f.src.Exchange(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, []string{"00000", "00002>00000", "00003>00002"}, order(again.Leases))
+		require.Equal(t, []string{"00000", "00002>00000", "00003>00002"}, order(again))
 	})
 }
 
@@ -112,21 +112,20 @@ func TestRunOfDeadNodeKeepsOrder(t *testing.T) {
 			run := f.runOf(t, 4, 9)
 			require.Equal(t, []string{"c", "a>c", "e>a", "b>e"}, order(run))
 			r := f.Request(0, time.Hour) // one of them was extended when the node died
-			r.Flow, r.KeyRun, r.Extend = exchange.Flow{PerKey: 1}, 4, []exchange.Held{{ID: "e", Token: run[2].Token}}
+			r.Flow, r.KeyRun, r.Extend = exchange.Flow{PerKey: 1}, 4, []exchange.Held{{ID: "e", Token: run.Leases[2].Token}}
 			require.Empty(t, f.Run(t, r).Refused)
 			<-time.After(2 * time.Minute)
-			require.Empty(t, f.runOf(t, n, 9), "one of the run is leased still")
+			require.Empty(t, f.runOf(t, n, 9).Leases, "one of the run is leased still")
 			require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 1}))
-			require.Empty(t, f.runOf(t, n, 9), "one of the run is leased still")
+			require.Empty(t, f.runOf(t, n, 9).Leases, "one of the run is leased still")
 			<-time.After(2 * time.Hour)
 			var got []string
 			var settle []exchange.Settlement
 			for range 10 { // the first one may only find out which is next
-				leases := f.runOf(t, n, 9, settle...)
-				settle = acks(leases)
-				for i, l := range leases {
-					require.Equal(t, i, l.Follows)
-					got = append(got, l.ID)
+				reply := f.runOf(t, n, 9, settle...)
+				settle, got = acks(reply.Leases), append(got, storetest.IDs(reply.Leases)...)
+				for i := 1; i < len(reply.Leases); i++ {
+					require.Equal(t, i, reply.Runs[i])
 				}
 			}
 			require.Equal(t, want, got, "runs of %d", n)
@@ -140,7 +139,7 @@ func TestRunOfDeadNodeKeepsOrder(t *testing.T) {
 func TestRunThatExpiresKeepsOrder(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "c", "a", "e", "b", "d")
-		require.Len(t, f.runOf(t, 4, 9), 4)
+		require.Len(t, f.runOf(t, 4, 9).Leases, 4)
 		<-time.After(2 * time.Minute)
 		require.Equal(t, []string{"c", "a>c", "e>a"}, order(f.runOf(t, 3, 9)))
 	})
@@ -150,12 +149,12 @@ func TestRunThatExpiresKeepsOrder(t *testing.T) {
 func TestRetryThatExpiresIsBeforeItsRun(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")
-		nack := storetest.Verdict(exchange.Nack, f.runOf(t, 1, 1)[0])
+		nack := storetest.Verdict(exchange.Nack, f.runOf(t, 1, 1).Leases[0])
 		require.Equal(t, []string{"a"}, order(f.runOf(t, 9, 9, nack)))
 		f.schedule(t, Entry{ID: "earlier", Key: "k", At: time.Unix(1, 0)})
 		<-time.After(2 * time.Minute)
 		again := f.runOf(t, 9, 9)
 		require.Equal(t, []string{"a"}, order(again))
-		require.Equal(t, []string{"earlier", "b>earlier", "c>b"}, order(f.runOf(t, 9, 9, acks(again)...)))
+		require.Equal(t, []string{"earlier", "b>earlier", "c>b"}, order(f.runOf(t, 9, 9, acks(again.Leases)...)))
 	})
 }

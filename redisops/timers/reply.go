@@ -54,7 +54,7 @@ func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bo
 		r.leases(out, leases, copier{small: 2*len(text) <= idChunk+payloadChunk})
 	}
 	r.Charges(charges, out.Leases, flow)
-	r.runs(runs, out.Leases)
+	out.Runs = r.runs(runs, leases)
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
 	}
@@ -109,24 +109,21 @@ func (r *replyReader) leases(out *exchange.Reply, n int, copies copier) {
 	}
 }
 
-// runs reads which leases follow another of their key.
-func (r *replyReader) runs(runs string, leases []exchange.Lease) {
-	if runs == "-" || r.Err != nil {
-		return
+// runs reads which of n leases follow another of their key.
+func (r *replyReader) runs(text string, n int) []int {
+	if text == "-" || r.Err != nil {
+		return nil
 	}
-	numbers := strings.Split(runs, ",")
-	if len(numbers) != len(leases) {
-		r.Fail("runs of other leases")
-		return
-	}
-	for i, text := range numbers {
-		n, ok := scripts.ReadCount(text)
-		if !ok || n > i {
-			r.Fail("a bad run")
-			return
+	numbers := strings.Split(text, ",")
+	runs := make([]int, len(numbers))
+	for i, number := range numbers {
+		var ok bool
+		if runs[i], ok = scripts.ReadCount(number); !ok || runs[i] > i || len(numbers) != n {
+			r.Fail("bad runs of keys")
+			return nil
 		}
-		leases[i].Follows = n
 	}
+	return runs
 }
 
 // leaseRecord is the record of a timer that was claimed; lua/prelude.lua writes it.

@@ -127,8 +127,15 @@ func TestSubscriptionIsNotCheckedWithoutRight(t *testing.T) {
 			f.PingEvery = 10 * time.Millisecond
 			hints := f.listen(t)
 			require.Eventually(t, func() bool { return strings.Contains(log.String(), "subscription is not checked") }, 30*time.Second, time.Millisecond)
-			require.NoError(t, admin.Publish(t.Context(), f.key.Hint, "check 1 x").Err())
-			require.Equal(t, "x", next(t, hints).ID, "nothing else came")
+			comes(t, hints, exchange.HintCheck, func() { // on a busy machine it may have been made again before
+				if err := admin.Publish(t.Context(), f.key.Hint, "check 1 x").Err(); err != nil {
+					t.Error(err)
+				}
+			})
+			require.NoError(t, admin.Publish(t.Context(), f.key.Hint, "check 1 last").Err())
+			for h := next(t, hints); h.ID != "last"; h = next(t, hints) {
+				require.Equal(t, "x", h.ID, "nothing else comes")
+			}
 			require.Empty(t, f.Deaf())
 		})
 	}

@@ -37,3 +37,19 @@ func TestFairKeysHaveKeysTakeTurns(t *testing.T) {
 	require.NotZero(t, code)
 	require.Contains(t, stderr, "KeyWeights big")
 }
+
+// TestKeyRunKeepsOrder has a node lease timers of a key together and run them in their order.
+func TestKeyRunKeepsOrder(t *testing.T) {
+	b := setup(t)
+	ids := []string{"c", "a", "d", "b"}
+	for _, id := range ids {
+		b.fine("schedule", "-t", "TOPIC", "--id", id, "--key", "k", "--at", "2026-01-01T00:00:00Z", "--text", "x")
+	}
+	node := b.start("node", "-t", "TOPIC", "--per-key", "1", "--key-run", "10", "--exec", "true")
+	for i, id := range ids {
+		require.Equal(t, id, node.lines(i + 1)[i]["id"])
+	}
+	code, _, stderr := b.call("node", "-t", "TOPIC", "--key-run", "101", "--exec", "true")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "KeyRun: 101 is not within 0 and 100")
+}

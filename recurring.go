@@ -207,7 +207,7 @@ func (s *System) remind(cfg Config) Config {
 		Code: convert.CodeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
 	})
 	parts := s.reminding
-	cfg.Handlers = slices.Clip(cfg.Handlers)
+	cfg.Handlers = slices.Clone(cfg.Handlers) // the System refers to them, and the caller may change its slice
 	for _, topic := range parts.Topics {
 		cfg.Handlers = append(cfg.Handlers, Handle(NewTopic[*messages.KeptReminder](topic), s.deliverReminder,
 			MaxConcurrent(parts.MaxConcurrent), MaxAttempts(parts.MaxAttempts), RetryBackoff(parts.RetryInitial, parts.RetryLimit)))

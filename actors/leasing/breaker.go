@@ -13,7 +13,7 @@ type breaker struct {
 	*guard.Breaker // nil: none
 
 	reported guard.State // as last reported
-	changes  int         // reported so far
+	changes  int32       // reported so far
 }
 
 // breakerAllows reports whether the circuit breaker permits a claim: none while it is

@@ -23,7 +23,7 @@ type reports struct {
 
 // reported is what the last report had of what changes.
 type reported struct {
-	breaker     int // its changes
+	breaker     int32 // its changes
 	concurrency int
 	flow        exchange.Flow
 	runs        int // changes of the handlers that run for long

@@ -30,6 +30,9 @@ type Policy struct {
 	// lease would have expired.
 	PanicBackoff bool
 
+	NoPeek     bool // switches the peeks off, see head.go
+	NoPrefetch bool // switches the prefetch off, see prefetch.go
+
 	// Window is for how long after an exchange with timers the next one waits, so
 	// that timers share it; see window.go. 0: it does not wait.
 	Window time.Duration
@@ -54,9 +57,6 @@ type Policy struct {
 	// KeyRun is how many timers of a key a claim may lease at once, where Flow.PerKey is 1; see
 	// runs.go. 0 and 1: one.
 	KeyRun int
-
-	NoPeek     bool // switches the peeks off, see head.go
-	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }
 
 // Batch configures handlers that take several leases at once.

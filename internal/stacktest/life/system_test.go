@@ -44,3 +44,20 @@ func TestTimerReachesItsHandler(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 	t.Logf("%+v", sys.Counters())
 }
+
+// TestHandlersAreThoseOfNew checks that a System keeps its handlers when the caller uses the slice
+// for another one.
+func TestHandlersAreThoseOfNew(t *testing.T) {
+	rdb := redistest.Shared(t)
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	got := make(chan string, 1)
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error { got <- t.ID; return nil }),
+	}}
+	sys := stacktest.Build(t, rdb, cfg)
+	cfg.Handlers[0] = wakebell.Handle(wakebell.NewTopic[string](topic.Name()+"-other"), func(context.Context, wakebell.Timer[string]) error { return nil })
+	stacktest.Launch(t, sys)
+	_, err := topic.Schedule(t.Context(), sys.Client(), "x", wakebell.ID("one"))
+	require.NoError(t, err)
+	require.Equal(t, "one", stacktest.Receive(t, got))
+}

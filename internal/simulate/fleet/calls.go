@@ -186,7 +186,7 @@ func (f *fleet) wrote(w *write, a answer, err error, lives bool) {
 // has keys; requests of HTTP are about the others. Calls about an id wait for each other, so
 // that the judge knows their order.
 func (f *fleet) subject(o Op, p route) (name, key string) {
-	topic, id := []string{jobs, orders}[o.B%2], o.B/2%ids
+	topic, id := topics[o.B%len(topics)], o.B/len(topics)%ids
 	if _, web := p.(overHTTP); web {
 		id |= 1
 	}
@@ -232,7 +232,7 @@ func (f *fleet) cancel(o Op) {
 // scheduleOnce schedules a timer without an id and with an idempotency key, again and again
 // until a session has the answer.
 func (f *fleet) scheduleOnce(o Op) {
-	topic := []string{jobs, orders}[o.B%2]
+	topic := topics[o.B%len(topics)]
 	t := timer{topic: topic, body: o.body(), in: f.plan.delay(o)}
 	f.untilDone(o, t.body, subjectOf(topic, ""), t.in, func(ctx context.Context, s *session) (answer, error) {
 		return timers{s.remote}.schedule(remote.WithKey(ctx, t.body), t)

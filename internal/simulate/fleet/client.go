@@ -96,6 +96,7 @@ func (c *client) start(to *node) {
 	s.subs.Go(func() { c.subscribe(s, topic, bodyOf) })
 	messages := remote.Subscription{Queue: letters.Keys(), Name: c.name(), Credits: 3}
 	s.subs.Go(func() { c.subscribe(s, messages, letters.Read) })
+	s.subs.Go(func() { c.pull(s) })
 	c.become(s)
 }
 

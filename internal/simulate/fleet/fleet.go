@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,7 +146,7 @@ func (f *fleet) rest() map[string]int64 {
 // left returns how many timers, messages and rows are left.
 func (f *fleet) left(c *wakebell.Client) map[string]int64 {
 	left := map[string]int64{}
-	names := []string{jobs, orders}
+	names := slices.Clone(topics)
 	for _, n := range f.nodes {
 		names = append(names, "wakebell.reminders:"+n.name())
 	}

@@ -26,20 +26,24 @@ func (p *Plan) draw(name string, n int) int {
 	return int(h.Sum64() >> 8 % uint64(n))                        //nolint:gosec // below n
 }
 
+// takes returns how long a handler takes.
+func (p *Plan) takes(name string) time.Duration {
+	switch n := p.draw(name, 100); {
+	case n < 50:
+		return 0
+	case n < 75:
+		return time.Duration(1+p.draw(name+"for", 500)) * time.Millisecond
+	default: // its lease is extended
+		return time.Duration(1+p.draw(name+"for", 9000)) * time.Millisecond
+	}
+}
+
 // handle is the handler of all topics and of the queue.
 func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, at string) error {
 	name := body + "#" + strconv.Itoa(attempt)
 	r, stop := f.begin(ctx, subject, body, attempt, at)
 	defer stop()
-	var takes time.Duration
-	switch n := f.plan.draw(name, 100); {
-	case n < 50:
-	case n < 75:
-		takes = time.Duration(1+f.plan.draw(name+"for", 500)) * time.Millisecond
-	default: // its lease is extended
-		takes = time.Duration(1+f.plan.draw(name+"for", 9000)) * time.Millisecond
-	}
-	if takes > 0 {
+	if takes := f.plan.takes(name); takes > 0 {
 		select {
 		case <-time.After(takes):
 		case <-ctx.Done():

@@ -69,10 +69,32 @@ func (j *judge) judgeRuns() {
 						next.at, r.subject, body, clock(next.from), r.at, clock(r.from), clock(r.end()))
 				}
 			}
+			j.judgePulled(r, runs)
 			if i+1 < len(runs) && r.acked && !j.disturbed(r.from, r.to.Add(settling)) {
 				j.breaks("repeated only with a cause", "%s acked %s %s at %v, and %s runs it at %v",
 					r.at, r.subject, body, clock(r.to), runs[i+1].at, clock(runs[i+1].from))
 			}
+		}
+	}
+}
+
+// judgePulled checks what the node has answered a consumer over HTTP. A verdict after the end of
+// the lease that the consumer knows may be accepted, because a node verifies leases by extending them.
+func (j *judge) judgePulled(r *run, runs []*run) {
+	if r.received.IsZero() {
+		return
+	}
+	if !j.disturbed(r.expires.Add(-leaseTTL), r.received) && r.promised.Add(-2*usual).After(r.expires) {
+		j.breaks("a lease lasts as long as its answer says", "%s has %s %s until %v, and it expires at %v",
+			r.at, r.subject, r.body, clock(r.promised), clock(r.expires))
+	}
+	if !r.accepted {
+		return
+	}
+	for _, other := range runs {
+		if other.subject == r.subject && other.from.After(r.from) && other.from.Before(r.sent) && !j.sentAgain(r) {
+			j.breaks("settled only by its holder", "the verdict of %s about %s %s is accepted at %v, and %s has it since %v",
+				r.at, r.subject, r.body, clock(r.sent), other.at, clock(other.from))
 		}
 	}
 }

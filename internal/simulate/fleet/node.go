@@ -30,12 +30,16 @@ const (
 )
 
 // The topics of a fleet: jobs are handled by the nodes, orders and the messages of mail by
-// remote subscribers.
+// remote subscribers and claims over HTTP, parcels by these claims alone.
 const (
-	jobs   = "jobs"
-	orders = "orders"
-	mail   = "mail"
+	jobs    = "jobs"
+	orders  = "orders"
+	parcels = "parcels"
+	mail    = "mail"
 )
+
+// topics are the topics of timers.
+var topics = []string{jobs, orders, parcels}
 
 var quiet = slog.New(slog.DiscardHandler)
 

@@ -28,7 +28,7 @@ func (b *Outbox) relay(sys *wakebell.System) (stopper, error) {
 // commit writes a timer into the outbox and commits it, or rolls it back. A database that is locked
 // is tried again.
 func (f *fleet) commit(o Op) {
-	t := timer{topic: []string{jobs, orders}[o.B%2], body: o.body(), in: f.plan.delay(o)}
+	t := timer{topic: topics[o.B%len(topics)], body: o.body(), in: f.plan.delay(o)}
 	w := f.writing(subjectOf(t.topic, ""), t.body, "", "the outbox", t.in)
 	w.single = true
 	keep := o.C%4 > 0

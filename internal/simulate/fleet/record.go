@@ -60,8 +60,15 @@ type run struct {
 	from, to time.Time
 	lost     time.Time // when its context ended; zero: it did not
 	acked    bool      // it returned nil while its context was alive
-	handled  bool      // or when a drain had just ended it: the node may take the verdict
+	handled  bool      // or its verdict may count: a drain had just ended it, or its ack was not answered
 	over     bool
+
+	// Of a consumer over HTTP:
+	received time.Time // when the answer to its claim arrived; zero: it is another consumer
+	promised time.Time // until when the answer says that the lease lasts
+	expires  time.Time // when it expires in Redis, unless it is extended
+	sent     time.Time // when its verdict was sent; zero: it sent none
+	accepted bool      // the verdict
 }
 
 // end is when the run was over for others: when it returned or its context ended. Redis counts

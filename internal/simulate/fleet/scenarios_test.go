@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -155,5 +156,95 @@ func TestSubscriptionOutlivesRedisThatIsAway(t *testing.T) {
 				require.FailNow(t, "the message was not handled")
 			}
 		}
+	})
+}
+
+// atNode makes requests of HTTP to a node, from the host of a client.
+func (f *fleet) atNode(client, node int) web {
+	return web{f.webClient(f.clients[client].host), f.nodes[node]}
+}
+
+// A claim for several leases waits for further ones after the first, and says for how long that one
+// lasts from the answer on.
+func TestClaimOverHTTPSaysHowLongLeasesLast(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+		_, err := wakebell.NewTopic[string](parcels).Schedule(t.Context(), clients[1], "x")
+		require.NoError(t, err)
+		var got struct {
+			Leases []pulled `json:"leases"`
+		}
+		at := f.atNode(0, 0)
+		defer at.client.CloseIdleConnections()
+		require.NoError(t, at.call(t.Context(), http.MethodPost, "/v1/topics/"+parcels+"/leases:claim", map[string]any{"max": 2}, &got))
+		received := time.Now().Add(-usual)
+		require.Len(t, got.Leases, 1)
+		ttl, err := time.ParseDuration(got.Leases[0].TTL)
+		require.NoError(t, err)
+		require.Positive(t, ttl)
+		require.False(t, received.Add(ttl).After(got.Leases[0].Delivered.Add(leaseTTL)), "it lasts for %v from the answer on", ttl)
+	})
+}
+
+// The answer to a request for a turn does not say that it lasts for longer than the node has it in
+// Redis: the node may die.
+func TestTurnOverHTTPEndsBeforeNextWhenNodeDies(t *testing.T) {
+	t.Parallel()
+	for _, ttl := range []time.Duration{time.Second, time.Minute} {
+		scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+			at := f.atNode(0, 0)
+			defer at.client.CloseIdleConnections()
+			var got struct {
+				TTL    string `json:"ttl"`
+				Waited string `json:"waited"`
+				Fence  uint64 `json:"fence"`
+			}
+			sent := time.Now()
+			require.NoError(t, at.call(t.Context(), http.MethodPost, "/v1/gates/gate/turns", map[string]any{"ttl": ttl.String()}, &got))
+			waited, err := time.ParseDuration(got.Waited)
+			require.NoError(t, err)
+			lasts, err := time.ParseDuration(got.TTL)
+			require.NoError(t, err)
+			f.nodes[0].crash()
+			next, err := clients[1].Gates().Acquire(t.Context(), "gate")
+			require.NoError(t, err)
+			require.False(t, time.Now().Before(sent.Add(waited+lasts)), "a ttl of %v: the turn ends before the next begins", ttl)
+			require.Greater(t, next.Fence(), got.Fence)
+			require.NoError(t, next.Release(t.Context()))
+		})
+	}
+}
+
+// A claim over HTTP comes and ends while the node gives up the topic. The topic does not stay open
+// then, and the node does not ask again and again for what it is to be: that would take all of a
+// core, and the time of this test would stand still.
+func TestClaimThatEndsWhileTopicIsClosedLeavesItClosed(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+		at := f.atNode(0, 0)
+		defer at.client.CloseIdleConnections()
+		claim := func() (leases []pulled) {
+			var got struct {
+				Leases []pulled `json:"leases"`
+			}
+			require.NoError(t, at.call(t.Context(), http.MethodPost, "/v1/topics/"+parcels+"/leases:claim", map[string]any{"wait": "1s"}, &got))
+			return got.Leases
+		}
+		schedule := func() {
+			_, err := wakebell.NewTopic[string](parcels).Schedule(t.Context(), clients[1], "x")
+			require.NoError(t, err)
+		}
+		schedule()
+		leases := claim()
+		require.Len(t, leases, 1)
+		f.store.goAway() // the verdict cannot be stored, and the node waits with the end of the topic
+		path := "/v1/topics/" + parcels + "/leases/" + leases[0].Token + ":ack"
+		require.NoError(t, at.call(t.Context(), http.MethodPost, path, nil, &struct{}{}))
+		<-time.After(5*time.Second + 500*time.Millisecond) // the topic stays open for a while
+		require.Empty(t, claim())
+		f.store.comeBack()
+		<-time.After(leaseTTL)
+		schedule()
+		require.NotEmpty(t, claim())
 	})
 }

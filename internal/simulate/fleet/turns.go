@@ -25,6 +25,9 @@ type guarding struct {
 	accepted bool
 }
 
+// turnTTLs are those of turns over HTTP: that of the gates, a shorter and a longer one.
+var turnTTLs = []time.Duration{leaseTTL, leaseTTL / 2, time.Minute}
+
 // locker returns the gates that an operation uses; nil: their process does not run.
 func (f *fleet) locker(o Op) (gate.Locker, string) {
 	n, c := f.nodes[o.A%len(f.nodes)], f.clients[o.A%len(f.clients)]
@@ -34,13 +37,15 @@ func (f *fleet) locker(o Op) (gate.Locker, string) {
 		}
 		return nil, ""
 	}
-	if s := c.running(); s != nil {
+	if s := c.running(); s != nil && o.C%3 == 1 {
+		return webGates{f, s, s.at(f.nodes[o.B%len(f.nodes)]), turnTTLs[o.A%len(turnTTLs)]}, c.name() + " over HTTP"
+	} else if s != nil {
 		return s.remote.Gates(), c.name()
 	}
 	return nil, ""
 }
 
-// takeTurn waits for a turn, holds it for up to one and a half leases, and releases it. Some
+// takeTurn waits for a turn, holds it for up to two leases, and releases it. Some
 // give up before they have it, and some do not wait.
 func (f *fleet) takeTurn(o Op) {
 	gates, at := f.locker(o)
@@ -97,7 +102,7 @@ func (f *fleet) hold(o Op, held gate.Turn) {
 	for i := range 1 + o.B%3 {
 		if i > 0 {
 			select {
-			case <-time.After(time.Duration(1+o.C) * leaseTTL / 200):
+			case <-time.After(time.Duration(1+o.C) * leaseTTL / 100):
 			case <-held.Context().Done():
 				if o.C%2 == 0 {
 					return

@@ -32,7 +32,7 @@ func (p overHTTP) schedule(ctx context.Context, t timer) (answer, error) {
 		Outcome string    `json:"outcome"`
 	}
 	body := map[string]any{"id": t.id, "in": t.in.String(), "body": t.body}
-	err := p.call(ctx, http.MethodPost, t.topic, "", body, &got)
+	err := p.session.at(p.session.node).call(ctx, http.MethodPost, "/v1/topics/"+t.topic+"/timers", body, &got)
 	return answer{got.Due, got.Outcome == "replaced"}, err
 }
 
@@ -40,12 +40,21 @@ func (p overHTTP) cancel(ctx context.Context, topic, id string) (answer, error) 
 	var got struct {
 		Found []string `json:"found"`
 	}
-	err := p.call(ctx, http.MethodDelete, topic, "/"+id, nil, &got)
+	err := p.session.at(p.session.node).call(ctx, http.MethodDelete, "/v1/topics/"+topic+"/timers/"+id, nil, &got)
 	return answer{pending: len(got.Found) == 1 && got.Found[0] == "pending"}, err
 }
 
-// call sends a request about a topic and reads its answer.
-func (p overHTTP) call(ctx context.Context, method, topic, rest string, body, into any) error {
+// web makes requests of HTTP to a node.
+type web struct {
+	client *http.Client
+	node   *node
+}
+
+// at returns what makes requests to a node from the process of the session.
+func (s *session) at(n *node) web { return web{s.web, n} }
+
+// call sends a request and reads its answer.
+func (w web) call(ctx context.Context, method, path string, body, into any) error {
 	sent := []byte{}
 	if body != nil {
 		var err error
@@ -53,7 +62,7 @@ func (p overHTTP) call(ctx context.Context, method, topic, rest string, body, in
 			return err
 		}
 	}
-	to := url.URL{Scheme: "http", Host: p.session.node.web(), Path: "/v1/topics/" + topic + "/timers" + rest}
+	to := url.URL{Scheme: "http", Host: w.node.web(), Path: path}
 	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(sent))
 	if err != nil {
 		return err
@@ -62,7 +71,7 @@ func (p overHTTP) call(ctx context.Context, method, topic, rest string, body, in
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	got, err := p.session.web.Do(r)
+	got, err := w.client.Do(r)
 	if err != nil {
 		return err
 	}

@@ -1004,7 +1004,9 @@ type AcquireResponse struct {
 	// Identifies the turn in the requests that extend or release it.
 	Token string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	// The fencing token, which only grows.
-	Fence         uint64               `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	Fence uint64 `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	// For how long the turn is valid even if the node dies, from when it was granted: at most
+	// the lease of the node in Redis. Extend it before.
 	Ttl           *durationpb.Duration `protobuf:"bytes,3,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	Waited        *durationpb.Duration `protobuf:"bytes,4,opt,name=waited,proto3" json:"waited,omitempty"`
 	unknownFields protoimpl.UnknownFields

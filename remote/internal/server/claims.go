@@ -64,7 +64,7 @@ func (c *httpCall) claim(ctx context.Context, m *httpapi.ClaimRequest) (proto.Me
 	if err := in.send(c.router, subscriptions.Pull{SubscribeRequest: request}); err != nil {
 		return nil, err
 	}
-	p := &pulled{into: in, request: request, leases: map[uint64]*messages.Lease{}}
+	p := &pulled{into: in, request: request, leases: map[uint64]arrived{}}
 	if err := p.await(ctx, wait); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (c *httpCall) claim(ctx context.Context, m *httpapi.ClaimRequest) (proto.Me
 	}
 	answer := &httpapi.ClaimResponse{}
 	for _, delivery := range p.order {
-		if l := p.leases[delivery]; l != nil {
+		if l, held := p.leases[delivery]; held {
 			answer.Leases = append(answer.Leases, claimed(l, t))
 		}
 	}
@@ -84,8 +84,14 @@ func (c *httpCall) claim(ctx context.Context, m *httpapi.ClaimRequest) (proto.Me
 type pulled struct {
 	into    *inbox
 	request *messages.SubscribeRequest
-	leases  map[uint64]*messages.Lease
+	leases  map[uint64]arrived
 	order   []uint64 // deliveries, the first first
+}
+
+// arrived is a lease, and when it expires: its answer waits for further ones.
+type arrived struct {
+	*messages.Lease
+	until time.Time
 }
 
 // take processes a message. It returns the error that ends the claim.
@@ -95,7 +101,7 @@ func (p *pulled) take(message any) error {
 		return wire.StatusOf(m)
 	case *messages.Leases:
 		for _, l := range m.GetLeases() {
-			p.leases[l.GetDelivery()] = l
+			p.leases[l.GetDelivery()] = arrived{l, time.Now().Add(l.GetTtl().AsDuration())}
 			p.order = append(p.order, l.GetDelivery())
 		}
 	case *messages.LeasesEnded:
@@ -155,12 +161,13 @@ func (p *pulled) detach(ctx context.Context) error {
 	}
 }
 
-func claimed(l *messages.Lease, t leaseToken) *httpapi.ClaimedLease {
+func claimed(l arrived, t leaseToken) *httpapi.ClaimedLease {
 	t.delivery = l.GetDelivery()
 	return &httpapi.ClaimedLease{
 		Token: t.String(), Id: l.GetId(), Body: l.GetBody(), ContentType: l.GetContentType(), CorrelationId: l.GetCorrelationId(),
 		ReplyTo: l.GetReplyTo(), Headers: l.GetHeaders(), Activation: l.GetActivation(), Delivered: l.GetDelivered(),
-		Attempt: l.GetAttempt(), Failures: l.GetFailures(), Ttl: l.GetTtl(), Trace: l.GetTrace(),
+		Attempt: l.GetAttempt(), Failures: l.GetFailures(), Trace: l.GetTrace(),
+		Ttl: durationpb.New(max(time.Until(l.until), 0)),
 	}
 }
 

@@ -73,9 +73,18 @@ func (c *httpCall) acquire(ctx context.Context, m *httpapi.AcquireRequest) (prot
 	if !ok || ctx.Err() != nil {
 		return nil, refusedTurn(answer)
 	}
+	// For how long the turn is valid if this node dies is up to its lease in Redis.
+	answer, err = in.ask(ctx, c.gates, &messages.ExtendTurnRequest{Gate: m.GetGate(), Fence: turn.GetFence(), Place: turn.GetPlace()}, wire.AnswerWithin)
+	if err != nil {
+		return nil, err
+	}
+	extended, _ := answer.(*messages.ExtendTurnResponse)
+	if extended.GetGood() == nil {
+		return nil, errTurnLost
+	}
 	in.end(actor.TerminatedReason_AddressTerminated) // which keeps the turn
 	return &httpapi.AcquireResponse{
-		Token: turnToken{turn.GetPlace(), turn.GetFence()}.String(), Fence: turn.GetFence(), Ttl: durationpb.New(ttl), Waited: turn.GetWaited(),
+		Token: turnToken{turn.GetPlace(), turn.GetFence()}.String(), Fence: turn.GetFence(), Ttl: extended.GetGood(), Waited: turn.GetWaited(),
 	}, nil
 }
 

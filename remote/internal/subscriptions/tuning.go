@@ -29,8 +29,8 @@ type tuning struct {
 // Without subscribers it removes the topic from the System.
 func (h *hub) tune() {
 	want := min(h.capacity(), maxCredits)
-	if want == 0 && len(h.held) == 0 && len(h.waiting) == 0 && !h.lingers() {
-		want = absent
+	if want == 0 && (h.tuning.have == absent || len(h.held) == 0 && len(h.waiting) == 0 && !h.lingers()) {
+		want = absent // a topic that is closed is not opened without leases to ask for
 	}
 	h.tuning.want = want
 	if h.short() {
@@ -58,9 +58,6 @@ func (h *hub) tune() {
 func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) (now int, err error) {
 	switch {
 	case have == absent:
-		if want == 0 {
-			return absent, nil
-		}
 		err = h.system.Add(ctx, h.handler(queue, want))
 	case want == absent:
 		err = h.system.Remove(h.topic)

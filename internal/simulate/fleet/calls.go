@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell"
@@ -234,15 +235,32 @@ func (f *fleet) cancel(o Op) {
 func (f *fleet) scheduleOnce(o Op) {
 	topic := topics[o.B%len(topics)]
 	t := timer{topic: topic, body: o.body(), in: f.plan.delay(o)}
-	f.untilDone(o, t.body, subjectOf(topic, ""), t.in, func(ctx context.Context, s *session) (answer, error) {
+	f.untilDone(o, t, func(ctx context.Context, s *session) (answer, error) {
 		return timers{s.remote}.schedule(remote.WithKey(ctx, t.body), t)
 	})
+}
+
+// scheduleInLine schedules three timers of a key, of which the last one is due first, as
+// scheduleOnce does. No call is about them later, so that the judge knows their order.
+func (f *fleet) scheduleInLine(o Op) {
+	topic, step := topics[o.B%len(topics)], time.Duration(o.C)*20*time.Millisecond
+	var all sync.WaitGroup
+	for i := range 3 {
+		t := timer{topic: topic, body: fmt.Sprintf("%s-%d", o.body(), i), key: "line-" + strconv.Itoa(o.C%2)}
+		t.in = f.plan.delay(o) + time.Duration(2-i)*step
+		all.Go(func() {
+			f.untilDone(o, t, func(ctx context.Context, s *session) (answer, error) {
+				return timers{s.remote}.schedule(remote.WithKey(ctx, t.body), t)
+			})
+		})
+	}
+	all.Wait()
 }
 
 // publish publishes a message. The same draft is published again until a session has the answer.
 func (f *fleet) publish(o Op) {
 	draft := letters.Draft(o.body())
-	f.untilDone(o, o.body(), subjectOf(mail, ""), 0, func(ctx context.Context, s *session) (answer, error) {
+	f.untilDone(o, timer{topic: mail, body: o.body()}, func(ctx context.Context, s *session) (answer, error) {
 		_, err := s.remote.Queues().Publish(ctx, draft)
 		return answer{due: time.Now()}, err
 	})
@@ -250,9 +268,9 @@ func (f *fleet) publish(o Op) {
 
 // untilDone repeats a call without a further effect, at most as long as any window of
 // deduplication lasts.
-func (f *fleet) untilDone(o Op, body, subject string, in time.Duration, call func(context.Context, *session) (answer, error)) {
+func (f *fleet) untilDone(o Op, t timer, call func(context.Context, *session) (answer, error)) {
 	c := f.clients[o.A%len(f.clients)]
-	w := f.writing(subject, body, "", c.name(), in)
+	w := f.writing(subjectOf(t.topic, ""), t.body, t.key, c.name(), t.in)
 	w.single = true
 	err := fmt.Errorf("no session: %w", wakebell.ErrUnavailable)
 	var a answer
@@ -269,7 +287,7 @@ func (f *fleet) untilDone(o Op, body, subject string, in time.Duration, call fun
 		if err == nil {
 			break
 		}
-		f.trace("%s: %s %q: %v", c.name(), subject, body, err)
+		f.trace("%s: %s %q: %v", c.name(), t.topic, t.body, err)
 	}
 	f.wrote(w, a, err, !tried)
 }

@@ -112,7 +112,7 @@ func (c *client) subscribe(s *session, of remote.Subscription, read func(*messag
 			if err != nil {
 				return err
 			}
-			return c.fleet.handle(ctx, subjectOf(name, l.GetId()), body, int(l.GetAttempt()), c.name())
+			return c.fleet.handle(ctx, subjectOf(name, l.GetId()), body, int(l.GetAttempt()), c.name(), "")
 		})
 		if s.ctx.Err() == nil {
 			c.fleet.check(err, "subscribe to "+name)

@@ -75,7 +75,7 @@ func Run(ctx context.Context, p *Plan) Result {
 	f, end := newFleet(ctx, p)
 	defer end()
 	began := time.Now()
-	f.calm = began.Add(p.Ops[p.calm(len(p.Ops))].At)
+	f.calm = began.Add(p.Calm)
 	f.launch()
 	f.operate(began)
 	left := f.rest()
@@ -146,7 +146,7 @@ func (f *fleet) rest() map[string]int64 {
 // left returns how many timers, messages and rows are left.
 func (f *fleet) left(c *wakebell.Client) map[string]int64 {
 	left := map[string]int64{}
-	names := slices.Clone(topics)
+	names := append(slices.Clone(topics), ticks)
 	for _, n := range f.nodes {
 		names = append(names, "wakebell.reminders:"+n.name())
 	}
@@ -160,6 +160,13 @@ func (f *fleet) left(c *wakebell.Client) map[string]int64 {
 	if f.check(err, "read "+mail); stats.Pending+stats.Processing > 0 {
 		left[mail] = stats.Pending + stats.Processing
 	}
+	f.record.mu.Lock()
+	for _, s := range f.record.series {
+		if time.Now().Before(s.until.Add(retryLimit)) {
+			left["the schedule "+s.name] = 1
+		}
+	}
+	f.record.mu.Unlock()
 	if box := f.plan.Outbox; box != nil {
 		stats, err := box.Box.Stats(f.ctx, box.DB)
 		if f.check(err, "read the outbox"); stats.Waiting+stats.Failed > 0 {

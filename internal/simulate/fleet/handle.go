@@ -39,9 +39,10 @@ func (p *Plan) takes(name string) time.Duration {
 }
 
 // handle is the handler of all topics and of the queue.
-func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, at string) error {
-	name := body + "#" + strconv.Itoa(attempt)
+func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, at, number string) error {
+	name := body + number + "#" + strconv.Itoa(attempt)
 	r, stop := f.begin(ctx, subject, body, attempt, at)
+	r.number = number
 	defer stop()
 	if takes := f.plan.takes(name); takes > 0 {
 		select {

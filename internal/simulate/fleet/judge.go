@@ -34,6 +34,7 @@ func (f *fleet) result(began time.Time, left map[string]int64) Result {
 	j.judgeKeys()
 	j.judgeTurns()
 	j.judgeReminders()
+	j.judgeSeries()
 	return Result{
 		Broken: j.broken, Virtual: time.Since(began), Writes: len(f.record.writes), Runs: len(f.record.runs),
 		Turns: len(f.record.turns), Arrived: len(f.record.arrived), Faults: len(f.record.faults), Trace: f.record.lines,
@@ -63,16 +64,20 @@ func (j *judge) judgeRuns() {
 	for _, body := range slices.Sorted(maps.Keys(j.runs)) {
 		runs := j.runs[body]
 		for i, r := range runs {
+			var again *run
 			for _, next := range runs[i+1:] {
+				if next.subject == r.subject && again == nil {
+					again = next
+				}
 				if next.subject == r.subject && next.from.Before(r.end()) && !j.sentAgain(r) {
 					j.breaks("one handler at a time", "%s runs %s %s at %v beside %s from %v to %v",
 						next.at, r.subject, body, clock(next.from), r.at, clock(r.from), clock(r.end()))
 				}
 			}
 			j.judgePulled(r, runs)
-			if i+1 < len(runs) && r.acked && !j.disturbed(r.from, r.to.Add(settling)) {
+			if again != nil && r.acked && !j.disturbed(r.from, r.to.Add(settling)) {
 				j.breaks("repeated only with a cause", "%s acked %s %s at %v, and %s runs it at %v",
-					r.at, r.subject, body, clock(r.to), runs[i+1].at, clock(runs[i+1].from))
+					r.at, r.subject, body, clock(r.to), again.at, clock(again.from))
 			}
 		}
 	}
@@ -102,7 +107,7 @@ func (j *judge) judgePulled(r *run, runs []*run) {
 // sentAgain reports whether a run may be one of two timers: a schedule that is sent again replaces
 // its own timer, which may have been due before.
 func (j *judge) sentAgain(r *run) bool {
-	return slices.ContainsFunc(j.record.writes, func(w *write) bool { return w.body == r.body && !w.single && !w.to.Before(r.from) })
+	return slices.ContainsFunc(j.record.writes, func(w *write) bool { return w.body == r.body && !w.single && !w.to.Before(r.taken()) })
 }
 
 func clock(t time.Time) string { return t.Format("15:04:05.000000") }

@@ -50,13 +50,21 @@ func (j *judge) judgeKey(key string, writes []*write) {
 		}
 		for _, b := range writes {
 			if b.result == done && b.until.After(a.until) && len(j.runs[b.body]) > 0 {
-				if first := j.runs[b.body][0]; first.from.Before(*acked) && a.to.Add(leaseTTL+settling).Before(first.from) {
+				if first := j.runs[b.body][0]; first.from.Before(*acked) && a.to.Add(j.onItsWay(a.to, first.from)).Before(first.from) {
 					j.breaks("in order by key", "%s %s begins at %v, before %s %s of %s, which is due earlier, was acked at %v",
 						b.subject, b.body, clock(first.from), a.subject, a.body, key, clock(*acked))
 				}
 			}
 		}
 	}
+}
+
+// onItsWay is how long before its handler began a timer may have been claimed.
+func (j *judge) onItsWay(from, to time.Time) time.Duration {
+	if j.disturbed(from, to) {
+		return leaseTTL + settling
+	}
+	return settling
 }
 
 // rewritten reports whether a timer was cancelled or scheduled again while its handler ran, or its
@@ -73,6 +81,9 @@ func (j *judge) sole(w *write) *time.Time {
 		return nil
 	}
 	for _, other := range j.record.writes {
+		if idOf(w.subject) == "" {
+			break // no other write is about it
+		}
 		if other != w && other.subject == w.subject && !other.to.Before(w.from) && other.from.Before(w.until.Add(patience)) {
 			return nil
 		}

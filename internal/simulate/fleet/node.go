@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -143,10 +144,18 @@ func (n *node) launch() (*incarnation, error) {
 
 func (n *node) config() wakebell.Config {
 	handler := func(ctx context.Context, t wakebell.Timer[string]) error {
-		return n.fleet.handle(ctx, subjectOf(jobs, t.ID), t.Body, t.Attempt, n.name())
+		return n.fleet.handle(ctx, subjectOf(jobs, t.ID), t.Body, t.Attempt, n.name(), "")
+	}
+	tick := func(ctx context.Context, t wakebell.Timer[string]) error {
+		number, _ := t.Headers.Get("wakebell-run")
+		return n.fleet.handle(ctx, subjectOf(ticks, t.ID), t.Body, t.Attempt, n.name(), number)
 	}
 	return wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[string](jobs), handler, n.fleet.plan.topicOptions()...)},
+		Handlers: []wakebell.Handler{
+			wakebell.Handle(wakebell.NewTopic[string](jobs), handler, n.fleet.plan.topicOptions()...),
+			wakebell.Handle(wakebell.NewTopic[string](ticks), tick, n.fleet.plan.topicOptions()...),
+		},
+		Scheduler: &recurring.SchedulerConfig{},
 		Reminders: &reminder.Config{
 			Node: n.name(), AckTimeout: ackTimeout, RetryInitial: time.Second, RetryLimit: retryLimit, MaxAttempts: unlimited,
 		},

@@ -15,7 +15,8 @@ type Plan struct {
 	Clients int
 	Keys    bool // topics have PerKey(1)
 	Brief   bool // delays are of seconds only
-	Ops     []Op // during the first two thirds of them there are faults
+	Calm    time.Duration // after which there are no faults
+	Ops     []Op
 	Outbox  *Outbox
 }
 
@@ -66,7 +67,9 @@ func Draw(seed uint64, ops int, box *Outbox) *Plan {
 		if o.kind = all[r.IntN(len(all))]; i >= p.calm(ops) {
 			o.kind = calm[r.IntN(len(calm))]
 		}
-		p.Ops = append(p.Ops, o)
+		if p.Ops = append(p.Ops, o); i == p.calm(ops) {
+			p.Calm = at
+		}
 	}
 	return p
 }
@@ -108,6 +111,8 @@ func init() { // in a function, because operations name their kinds
 		{name: "publish", weight: 4, do: (*fleet).publish},
 		{name: "take a turn", weight: 6, do: (*fleet).takeTurn},
 		{name: "remind", weight: 4, do: func(f *fleet, o Op) { f.remind(o, false) }},
+		{name: "repeat", weight: 2, do: (*fleet).repeat},
+		{name: "schedule in line", weight: 3, do: (*fleet).scheduleInLine},
 		{name: "forget", weight: 1, do: func(f *fleet, o Op) { f.remind(o, true) }},
 		{name: "commit", weight: 4, outbox: true, do: (*fleet).commit},
 

@@ -80,6 +80,9 @@ func (c *client) handlePulled(s *session, at web, topic, path string, l pulled, 
 	if most := l.Delivered.Add(leaseTTL); most.Before(until) {
 		until = most
 	}
+	if !time.Now().Before(until) {
+		return // the answer was on its way for longer than the lease
+	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	expiry := time.AfterFunc(time.Until(until), func() { cancel(wakebell.ErrLeaseLost) })

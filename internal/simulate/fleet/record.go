@@ -21,6 +21,7 @@ type record struct {
 	guards  []guarding
 	alarms  []*alarm
 	arrived []arrival
+	series  []*series
 	faults  []*span
 	trouble []string // what no promise allows, seen at once
 	lines   []string // of the trace
@@ -62,6 +63,7 @@ type run struct {
 	acked    bool      // it returned nil while its context was alive
 	handled  bool      // or its verdict may count: a drain had just ended it, or its ack was not answered
 	over     bool
+	number   string // of the run of a recurring schedule
 
 	// Of a consumer over HTTP:
 	received time.Time // when the answer to its claim arrived; zero: it is another consumer
@@ -78,6 +80,14 @@ func (r *run) end() time.Time {
 		return micros(r.lost)
 	}
 	return micros(r.to)
+}
+
+// taken is when the lease was claimed, as far as that is known.
+func (r *run) taken() time.Time {
+	if r.received.IsZero() {
+		return r.from
+	}
+	return r.expires.Add(-leaseTTL)
 }
 
 // span is a time during which something was wrong.

@@ -90,8 +90,9 @@ simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FO
 	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops $(OPS) -simulate.jobs $(JOBS) -simulate.failures $(FAILURES) -simulate.noshrink=$(NOSHRINK)
 
 simulate-fleet: ROUNDS = 100
-simulate-fleet: ## run whole Systems with clients, links and faults in virtual time; not exact (SEED=1 ROUNDS=100 OPS=600 FAILURES=1)
-	$(GO) test ./internal/simulate/fleet -run '^TestFleet$$' -v -count 1 -timeout 0 -fleet.seed $(SEED) -fleet.runs $(ROUNDS) -fleet.ops $(OPS) -fleet.failures $(FAILURES)
+simulate-fleet: SHRINK = 5
+simulate-fleet: ## run whole Systems with clients, links and faults in virtual time; not exact (SEED=1 ROUNDS=100 OPS=600 FAILURES=1 SHRINK=5)
+	$(GO) test ./internal/simulate/fleet -run '^TestFleet$$' -v -count 1 -timeout 0 -fleet.seed $(SEED) -fleet.runs $(ROUNDS) -fleet.ops $(OPS) -fleet.failures $(FAILURES) -fleet.shrink $(SHRINK)
 
 simulate-mutants: FOR = 60s
 simulate-mutants: ## break one guard after another, and see after how many plans and seconds the simulation detects it (MUTANTS=token SEED=1 FOR=60s)

@@ -14,11 +14,14 @@ import (
 )
 
 var (
-	fleetSeed = flag.Uint64("fleet.seed", 1, "the seed of the first plan")
-	fleetRuns = flag.Int("fleet.runs", 4, "how many plans")
-	fleetOps  = flag.Int("fleet.ops", 80, "operations of a plan")
-	fleetFail = flag.Int("fleet.failures", 1, "plans that break a promise after which no more are drawn")
-	fleetAll  = flag.Bool("fleet.v", false, "print what happened")
+	fleetSeed   = flag.Uint64("fleet.seed", 1, "the seed of the first plan")
+	fleetRuns   = flag.Int("fleet.runs", 4, "how many plans")
+	fleetOps    = flag.Int("fleet.ops", 80, "operations of a plan")
+	fleetFail   = flag.Int("fleet.failures", 1, "plans that break a promise after which no more are drawn")
+	fleetKeep   = flag.String("fleet.keep", "", "the numbers of the operations to run of each plan, such as 3,14; empty: all")
+	fleetTries  = flag.Int("fleet.tries", 1, "how often each plan is run at most, until it breaks a promise")
+	fleetShrink = flag.Int("fleet.shrink", 0, "how often a smaller plan is run at most, to see whether it breaks the same promise; 0: plans are not shrunk")
+	fleetAll    = flag.Bool("fleet.v", false, "print what happened")
 )
 
 // noLog drops what go-redis logs about connections that break.
@@ -31,20 +34,73 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// TestFleet runs plans. One that breaks a promise is printed with its seed and its trace.
+// TestFleet runs plans. One that breaks a promise is printed with its seed and its trace, and shrunk
+// if that is wanted.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	failures := 0
 	for i := range *fleetRuns {
 		p := Draw(*fleetSeed+uint64(i), *fleetOps, nil)
+		if *fleetKeep != "" {
+			kept, err := p.Keep(*fleetKeep)
+			require.NoError(t, err)
+			p = kept
+		}
 		var r Result
-		synctest.Test(t, func(t *testing.T) { r = Run(t.Context(), p) })
+		for range *fleetTries {
+			if r = runOne(t, p); len(r.Broken) > 0 {
+				break
+			}
+		}
 		r.Report(t, p, *fleetAll)
 		if len(r.Broken) > 0 {
+			if *fleetShrink > 0 {
+				shrink(t, p, r)
+			}
 			if failures++; failures >= *fleetFail {
 				return
 			}
 		}
+	}
+}
+
+func runOne(t *testing.T, p *Plan) (r Result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { r = Run(t.Context(), p) })
+	return r
+}
+
+// shrink prints the smallest plan that breaks the same promise in one of some runs, and how to run it.
+func shrink(t *testing.T, p *Plan, broken Result) {
+	t.Helper()
+	small := Shrink(p, func(p *Plan) bool {
+		for range *fleetShrink {
+			if runOne(t, p).Breaks(broken) {
+				return true
+			}
+		}
+		return false
+	})
+	t.Logf("%d of %d operations break %q in one of %d runs: go test ./internal/simulate/fleet -run '^TestFleet$' -fleet.seed %d -fleet.runs 1 -fleet.ops %d -fleet.tries %d -fleet.keep %s\n%v",
+		len(small.Ops), len(p.Ops), broken.Broken[0].Promise, *fleetShrink, p.Seed, *fleetOps, 4**fleetShrink, small.Kept(), small)
+}
+
+// A plan that two operations break is shrunk to these, and can be drawn again.
+func TestPlanShrinksToWhatBreaksIt(t *testing.T) {
+	t.Parallel()
+	p := Draw(7, 200, nil)
+	has := func(p *Plan, n int) bool {
+		return slices.ContainsFunc(p.Ops, func(o Op) bool { return o.Number == n })
+	}
+	small := Shrink(p, func(p *Plan) bool { return has(p, 17) && has(p, 171) })
+	require.Equal(t, "17,171", small.Kept())
+	require.Equal(t, p.Calm, small.Calm)
+	again, err := Draw(7, 200, nil).Keep(small.Kept())
+	require.NoError(t, err)
+	require.Equal(t, small.String(), again.String())
+	for _, wrong := range []string{"200", "x", "1,,2"} {
+		_, err = p.Keep(wrong)
+		require.ErrorContains(t, err, "want numbers of the plan")
 	}
 }
 

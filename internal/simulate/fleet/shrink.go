@@ -1,0 +1,55 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Shrink returns the plan with as few operations and faults as fail. fails reports whether a plan
+// does; because a plan that breaks a promise may hold it in the next run, it should run a plan
+// several times. The number of nodes and clients stays: it decides what operations are about.
+func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
+	for size := len(p.Ops) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(p.Ops); {
+			smaller := *p
+			smaller.Ops = slices.Delete(slices.Clone(p.Ops), from, min(from+size, len(p.Ops)))
+			if fails(&smaller) {
+				p = &smaller
+			} else {
+				from += size
+			}
+		}
+	}
+	return p
+}
+
+// Keep returns the plan with those operations alone whose numbers a text has, as Kept returns it.
+func (p *Plan) Keep(numbers string) (*Plan, error) {
+	kept := *p
+	kept.Ops = nil
+	for text := range strings.SplitSeq(numbers, ",") {
+		n, err := strconv.Atoi(text)
+		i := slices.IndexFunc(p.Ops, func(o Op) bool { return o.Number == n })
+		if err != nil || i < 0 {
+			return nil, fmt.Errorf("keep operation %q: want numbers of the plan, such as 3,14", text)
+		}
+		kept.Ops = append(kept.Ops, p.Ops[i])
+	}
+	return &kept, nil
+}
+
+// Kept returns the numbers of the operations that are left.
+func (p *Plan) Kept() string {
+	var all []string
+	for _, o := range p.Ops {
+		all = append(all, strconv.Itoa(o.Number))
+	}
+	return strings.Join(all, ",")
+}
+
+// Breaks reports whether a run has broken the promise that another one has broken first.
+func (r Result) Breaks(like Result) bool {
+	return slices.ContainsFunc(r.Broken, func(b Broken) bool { return b.Promise == like.Broken[0].Promise })
+}

@@ -40,6 +40,18 @@ type session struct {
 	end    context.CancelFunc
 	subs   sync.WaitGroup
 	web    *http.Client
+
+	mu     sync.Mutex
+	leaves context.CancelFunc // ends the subscription of errands; nil: there is none yet
+}
+
+// leave ends the subscription of errands, which begins again.
+func (s *session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaves != nil {
+		s.leaves()
+	}
 }
 
 func newClient(f *fleet, number int) *client {
@@ -96,6 +108,8 @@ func (c *client) start(to *node) {
 	s.subs.Go(func() { c.subscribe(s, topic, bodyOf) })
 	messages := remote.Subscription{Queue: letters.Keys(), Name: c.name(), Credits: 3}
 	s.subs.Go(func() { c.subscribe(s, messages, letters.Read) })
+	own := remote.Subscription{Topic: c.errands(), Name: c.name(), Credits: 3}
+	s.subs.Go(func() { c.subscribe(s, own, bodyOf) })
 	s.subs.Go(func() { c.pull(s) })
 	c.become(s)
 }
@@ -107,16 +121,23 @@ func bodyOf(l *messages.Lease) (string, error) { return strings.Trim(string(l.Ge
 func (c *client) subscribe(s *session, of remote.Subscription, read func(*messages.Lease) (string, error)) {
 	name := of.Topic + of.Queue.Name
 	for s.ctx.Err() == nil {
-		err := s.remote.Subscribe(s.ctx, of, func(ctx context.Context, l *messages.Lease) error {
+		over, cancel := context.WithCancel(s.ctx)
+		if name == c.errands() {
+			s.mu.Lock()
+			s.leaves = cancel
+			s.mu.Unlock()
+		}
+		err := s.remote.Subscribe(over, of, func(ctx context.Context, l *messages.Lease) error {
 			body, err := read(l)
 			if err != nil {
 				return err
 			}
 			return c.fleet.handle(ctx, subjectOf(name, l.GetId()), body, int(l.GetAttempt()), c.name(), "")
 		})
+		cancel()
 		if s.ctx.Err() == nil {
 			c.fleet.check(err, "subscribe to "+name)
-			<-time.After(time.Second)
+			<-time.After(time.Second / 2)
 		}
 	}
 }

@@ -147,6 +147,9 @@ func (f *fleet) rest() map[string]int64 {
 func (f *fleet) left(c *wakebell.Client) map[string]int64 {
 	left := map[string]int64{}
 	names := append(slices.Clone(topics), ticks)
+	for _, c := range f.clients {
+		names = append(names, c.errands())
+	}
 	for _, n := range f.nodes {
 		names = append(names, "wakebell.reminders:"+n.name())
 	}

@@ -29,8 +29,10 @@ func (p *Plan) draw(name string, n int) int {
 // takes returns how long a handler takes.
 func (p *Plan) takes(name string) time.Duration {
 	switch n := p.draw(name, 100); {
-	case n < 50:
+	case n < 45:
 		return 0
+	case n < 55:
+		return time.Second
 	case n < 75:
 		return time.Duration(1+p.draw(name+"for", 500)) * time.Millisecond
 	default: // its lease is extended

@@ -13,8 +13,8 @@ type Plan struct {
 	Seed    uint64
 	Nodes   int
 	Clients int
-	Keys    bool // topics have PerKey(1)
-	Brief   bool // delays are of seconds only
+	Keys    bool          // topics have PerKey(1)
+	Brief   bool          // delays are of seconds only
 	Calm    time.Duration // after which there are no faults
 	Ops     []Op
 	Outbox  *Outbox
@@ -113,6 +113,7 @@ func init() { // in a function, because operations name their kinds
 		{name: "remind", weight: 4, do: func(f *fleet, o Op) { f.remind(o, false) }},
 		{name: "repeat", weight: 2, do: (*fleet).repeat},
 		{name: "schedule in line", weight: 3, do: (*fleet).scheduleInLine},
+		{name: "schedule side by side", weight: 2, do: (*fleet).scheduleSideBySide},
 		{name: "forget", weight: 1, do: func(f *fleet, o Op) { f.remind(o, true) }},
 		{name: "commit", weight: 4, outbox: true, do: (*fleet).commit},
 
@@ -126,6 +127,8 @@ func init() { // in a function, because operations name their kinds
 		{name: "Redis is away", weight: 1, fault: true, do: (*fleet).redisAway},
 		{name: "Redis loses replies", weight: 1, fault: true, do: (*fleet).redisLoses},
 		{name: "cut a node off from Redis", weight: 1, fault: true, do: (*fleet).cutOffNode},
+		{name: "take a turn over a late link", weight: 1, fault: true, do: (*fleet).turnOverLateLink},
+		{name: "leave without Redis", weight: 1, fault: true, do: (*fleet).leaveWithoutRedis},
 		{name: "flush scripts", weight: 1, fault: true, do: (*fleet).flushScripts},
 	}
 }

@@ -71,8 +71,11 @@ func (f *fleet) route(o Op) route {
 // timers are the calls that a Client in any process has.
 type timers struct{ wakebell.TimerClient }
 
-func (c timers) schedule(ctx context.Context, t timer) (answer, error) {
-	all, err := c.Schedule(ctx, t.draft())
+func (c timers) schedule(ctx context.Context, t timer) (answer, error) { return c.store(ctx, t.draft()) }
+
+// store schedules a draft, which has its id: a call that is repeated needs the same.
+func (c timers) store(ctx context.Context, d wakebell.Draft) (answer, error) {
+	all, err := c.Schedule(ctx, d)
 	if err != nil {
 		return answer{}, err
 	}
@@ -235,8 +238,9 @@ func (f *fleet) cancel(o Op) {
 func (f *fleet) scheduleOnce(o Op) {
 	topic := topics[o.B%len(topics)]
 	t := timer{topic: topic, body: o.body(), in: f.plan.delay(o)}
+	draft := t.draft()
 	f.untilDone(o, t, func(ctx context.Context, s *session) (answer, error) {
-		return timers{s.remote}.schedule(remote.WithKey(ctx, t.body), t)
+		return timers{s.remote}.store(remote.WithKey(ctx, t.body), draft)
 	})
 }
 
@@ -248,9 +252,10 @@ func (f *fleet) scheduleInLine(o Op) {
 	for i := range 3 {
 		t := timer{topic: topic, body: fmt.Sprintf("%s-%d", o.body(), i), key: "line-" + strconv.Itoa(o.C%2)}
 		t.in = f.plan.delay(o) + time.Duration(2-i)*step
+		draft := t.draft()
 		all.Go(func() {
 			f.untilDone(o, t, func(ctx context.Context, s *session) (answer, error) {
-				return timers{s.remote}.schedule(remote.WithKey(ctx, t.body), t)
+				return timers{s.remote}.store(remote.WithKey(ctx, t.body), draft)
 			})
 		})
 	}

@@ -144,6 +144,13 @@ func (n *node) launch() (*incarnation, error) {
 
 func (n *node) config() wakebell.Config {
 	handler := func(ctx context.Context, t wakebell.Timer[string]) error {
+		parts, err := partsOf(ctx, t)
+		if err != nil {
+			return err // Redis may be away
+		}
+		if parts != nil {
+			n.fleet.record.ends.note(t.Body, parts)
+		}
 		return n.fleet.handle(ctx, subjectOf(jobs, t.ID), t.Body, t.Attempt, n.name(), "")
 	}
 	tick := func(ctx context.Context, t wakebell.Timer[string]) error {

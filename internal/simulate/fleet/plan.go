@@ -111,6 +111,7 @@ func init() { // in a function, because operations name their kinds
 		{name: "publish", weight: 4, do: (*fleet).publish},
 		{name: "take a turn", weight: 6, do: (*fleet).takeTurn},
 		{name: "remind", weight: 4, do: func(f *fleet, o Op) { f.remind(o, false) }},
+		{name: "join", weight: 2, do: (*fleet).join},
 		{name: "repeat", weight: 2, do: (*fleet).repeat},
 		{name: "schedule in line", weight: 3, do: (*fleet).scheduleInLine},
 		{name: "schedule side by side", weight: 2, do: (*fleet).scheduleSideBySide},

@@ -22,6 +22,8 @@ type record struct {
 	alarms  []*alarm
 	arrived []arrival
 	series  []*series
+	joins   []*join
+	ends    readEnds
 	faults  []*span
 	trouble []string // what no promise allows, seen at once
 	lines   []string // of the trace

@@ -112,6 +112,7 @@ func init() { // in a function, because operations name their kinds
 		{name: "take a turn", weight: 6, do: (*fleet).takeTurn},
 		{name: "remind", weight: 4, do: func(f *fleet, o Op) { f.remind(o, false) }},
 		{name: "join", weight: 2, do: (*fleet).join},
+		{name: "reshard", weight: 1, do: (*fleet).reshard},
 		{name: "repeat", weight: 2, do: (*fleet).repeat},
 		{name: "schedule in line", weight: 3, do: (*fleet).scheduleInLine},
 		{name: "schedule side by side", weight: 2, do: (*fleet).scheduleSideBySide},

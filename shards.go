@@ -66,21 +66,25 @@ func (s *System) warnOfLimit(h Handler, names []string) {
 	}
 }
 
-// learnPolled stores which physical topics the handlers of the configuration poll.
+// learnPolled stores which physical topics the handlers of the configuration poll. It asks Redis
+// without the lock, for which every call about a topic waits.
 func (s *System) learnPolled(ctx context.Context) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	polled, parts := map[string][]string{}, map[string]map[string]sharding.Part{}
 	for _, h := range s.cfg.Handlers {
 		names, err := s.physical(ctx, h)
 		if err == nil {
-			s.parts[h.topic], err = s.partsOf(ctx, h)
+			parts[h.topic], err = s.partsOf(ctx, h)
 		}
 		if err != nil {
 			return err
 		}
-		s.polled[h.topic] = names
+		polled[h.topic] = names
 		s.warnOfLimit(h, names)
 	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	maps.Copy(s.polled, polled)
+	maps.Copy(s.parts, parts)
 	return nil
 }
 

@@ -71,7 +71,9 @@ func (f *fleet) route(o Op) route {
 // timers are the calls that a Client in any process has.
 type timers struct{ wakebell.TimerClient }
 
-func (c timers) schedule(ctx context.Context, t timer) (answer, error) { return c.store(ctx, t.draft()) }
+func (c timers) schedule(ctx context.Context, t timer) (answer, error) {
+	return c.store(ctx, t.draft())
+}
 
 // store schedules a draft, which has its id: a call that is repeated needs the same.
 func (c timers) store(ctx context.Context, d wakebell.Draft) (answer, error) {

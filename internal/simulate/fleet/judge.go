@@ -29,6 +29,7 @@ func (f *fleet) result(began time.Time, left map[string]int64) Result {
 	for _, what := range f.record.trouble {
 		j.breaks("answers", "%s", what)
 	}
+	j.forget()
 	j.judgeRuns()
 	j.judgeWrites()
 	j.judgeKeys()
@@ -70,7 +71,7 @@ func (j *judge) judgeRuns() {
 				if next.subject == r.subject && again == nil {
 					again = next
 				}
-				if next.subject == r.subject && next.from.Before(r.end()) && !j.sentAgain(r) {
+				if next.subject == r.subject && next.from.Before(r.end()) && !j.sentAgain(r) && !j.lost(r.taken(), next.from) {
 					j.breaks("one handler at a time", "%s runs %s %s at %v beside %s from %v to %v",
 						next.at, r.subject, body, clock(next.from), r.at, clock(r.from), clock(r.end()))
 				}
@@ -96,7 +97,7 @@ func (j *judge) judgePulled(r *run, runs []*run) {
 		j.breaks("a lease lasts as long as its answer says", "%s has %s %s until %v, and it expires at %v",
 			r.at, r.subject, r.body, clock(r.promised), clock(r.expires))
 	}
-	if !r.accepted {
+	if !r.accepted || j.lost(r.taken(), r.sent) {
 		return
 	}
 	for _, other := range runs {

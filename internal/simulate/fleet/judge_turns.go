@@ -26,7 +26,7 @@ func (j *judge) judgeTurns() {
 	}
 	for _, a := range j.record.guards {
 		for _, b := range j.record.guards {
-			if a.gate == b.gate && a.accepted && b.accepted && a.to.Before(b.from) && b.fence < a.fence {
+			if a.gate == b.gate && a.accepted && b.accepted && a.to.Before(b.from) && b.fence < a.fence && !j.lost(a.from, b.to) {
 				j.breaks("a guard accepts no older token", "at %s, %d after %d", a.gate, b.fence, a.fence)
 			}
 		}

@@ -17,6 +17,7 @@ type Plan struct {
 	Brief   bool          // delays are of seconds only
 	Calm    time.Duration // after which there are no faults
 	Ops     []Op
+	Loses   bool // Redis loses writes
 	Outbox  *Outbox
 }
 
@@ -38,7 +39,7 @@ func (o Op) body() string { return fmt.Sprintf("body-%d", o.Number) }
 // String returns the seed and the operations.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d nodes, %d clients, keys %v, brief %v, outbox %v\n", p.Seed, p.Nodes, p.Clients, p.Keys, p.Brief, p.Outbox != nil)
+	fmt.Fprintf(&b, "seed %d: %d nodes, %d clients, keys %v, brief %v, losses %v, outbox %v\n", p.Seed, p.Nodes, p.Clients, p.Keys, p.Brief, p.Loses, p.Outbox != nil)
 	for _, o := range p.Ops {
 		fmt.Fprintln(&b, o)
 	}
@@ -49,10 +50,11 @@ func (p *Plan) String() string {
 func Draw(seed uint64, ops int, box *Outbox) *Plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a plan is to be repeated
 	p := &Plan{Seed: seed, Nodes: 1 + r.IntN(3), Clients: 1 + r.IntN(3), Keys: r.IntN(2) == 0, Brief: r.IntN(2) == 0, Outbox: box}
+	p.Loses = seed%4 == 3
 	var all, calm []*kind
 	for i := range kinds {
 		k := &kinds[i]
-		if k.outbox && box == nil {
+		if k.outbox && box == nil || k.losses && !p.Loses {
 			continue
 		}
 		some := slices.Repeat([]*kind{k}, k.weight)
@@ -97,6 +99,7 @@ type kind struct {
 	weight int
 	fault  bool
 	outbox bool // it needs a database
+	losses bool // it is drawn in plans in which Redis loses writes
 	do     func(f *fleet, o Op)
 }
 
@@ -129,8 +132,9 @@ func init() { // in a function, because operations name their kinds
 		{name: "Redis is away", weight: 1, fault: true, do: (*fleet).redisAway},
 		{name: "Redis loses replies", weight: 1, fault: true, do: (*fleet).redisLoses},
 		{name: "cut a node off from Redis", weight: 1, fault: true, do: (*fleet).cutOffNode},
-		{name: "take a turn over a late link", weight: 1, fault: true, do: (*fleet).turnOverLateLink},
-		{name: "leave without Redis", weight: 1, fault: true, do: (*fleet).leaveWithoutRedis},
+		{name: "take a turn over a late link", weight: 2, fault: true, do: (*fleet).turnOverLateLink},
+		{name: "leave without Redis", weight: 2, fault: true, do: (*fleet).leaveWithoutRedis},
+		{name: "lose writes", weight: 2, fault: true, losses: true, do: (*fleet).loseWrites},
 		{name: "flush scripts", weight: 1, fault: true, do: (*fleet).flushScripts},
 	}
 }

@@ -24,6 +24,7 @@ type record struct {
 	series  []*series
 	joins   []*join
 	ends    readEnds
+	losses  []*span // of writes of Redis
 	faults  []*span
 	trouble []string // what no promise allows, seen at once
 	lines   []string // of the trace

@@ -123,6 +123,9 @@ func (f *fleet) guard(held gate.Turn) {
 	defer f.record.mu.Unlock()
 	f.record.guards = append(f.record.guards, g)
 	f.record.line("guard %d at %s: %v", g.fence, g.gate, err)
+	if len(f.record.losses) > 0 {
+		return
+	}
 	if errors.Is(err, gate.ErrFenceUnknown) || errors.Is(err, gate.ErrFenceRegressed) {
 		f.record.trouble = append(f.record.trouble, "guard of "+g.gate+": "+err.Error()+", but Redis has lost nothing")
 	}

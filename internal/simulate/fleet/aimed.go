@@ -39,17 +39,22 @@ func (f *fleet) scheduleSideBySide(o Op) {
 	}
 }
 
-// turnOverLateLink takes a turn of a gate over a link whose answers are late, and which breaks
-// after the turn was extended. A node waits for the gate meanwhile.
+// turnOverLateLink takes a turn of a gate over a link whose answers are late, at a node that dies
+// after the turn was extended. Another node waits for the gate meanwhile.
 func (f *fleet) turnOverLateLink(o Op) {
-	c, n := f.clients[o.A%len(f.clients)], f.nodes[o.B%len(f.nodes)]
-	s, run := c.running(), n.running()
-	if s == nil || run == nil || time.Until(f.calm) < 2*leaseTTL {
+	c := f.clients[o.A%len(f.clients)]
+	s := c.running()
+	if s == nil || time.Until(f.calm) < 2*leaseTTL {
 		return
 	}
-	there, back := f.net.path(c.host, s.node.host), f.net.path(s.node.host, c.host)
-	defer f.fault("the link between %s and %s is late, and then silent", c.name(), s.node.name())()
-	back.slow(time.Duration(4+o.C%10) * leaseTTL / 40)
+	n := f.nodes[(s.node.number+1)%len(f.nodes)]
+	run := n.running()
+	if run == nil || n == s.node {
+		return
+	}
+	back := f.net.path(s.node.host, c.host)
+	defer f.fault("the link between %s and %s is late, and then %s dies", c.name(), s.node.name(), s.node.name())()
+	back.slow(time.Duration(8+o.C%5) * leaseTTL / 40)
 	defer back.slow(0)
 	name := "gate-" + strconv.Itoa(2+o.Number)
 	ctx, cancel := context.WithTimeout(f.ctx, leaseTTL)
@@ -62,10 +67,8 @@ func (f *fleet) turnOverLateLink(o Op) {
 	f.beginTurn(name, c.name(), held)
 	go f.waitForTurn(name, n.name(), run.sys.Gates())
 	<-time.After(leaseTTL / 2)
-	there.silence(true)
-	back.silence(true)
-	defer there.silence(false)
-	defer back.silence(false)
+	s.node.crash()
+	defer func() { f.check(s.node.start(), "start a node") }()
 	select {
 	case <-held.Context().Done():
 	case <-time.After(min(2*leaseTTL, max(time.Until(f.calm), 0))):

@@ -37,7 +37,7 @@ func (s *series) runID(at time.Time) string {
 }
 
 // repeat stores a recurring schedule that begins in some seconds and fires up to a minute long, of
-// which none is missed, whatever restarts meanwhile. A quarter of them is deleted before that, and of
+// which none is missed. A quarter of them is deleted before that, and of
 // others a run is fired in addition.
 func (f *fleet) repeat(o Op) {
 	now := time.Now()

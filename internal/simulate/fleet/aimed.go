@@ -40,16 +40,11 @@ func (f *fleet) scheduleSideBySide(o Op) {
 }
 
 // turnOverLateLink takes a turn of a gate over a link whose answers are late, at a node that dies
-// after the turn was extended. Another node waits for the gate meanwhile.
+// after the turn was extended. All other nodes wait for the gate meanwhile.
 func (f *fleet) turnOverLateLink(o Op) {
 	c := f.clients[o.A%len(f.clients)]
 	s := c.running()
 	if s == nil || time.Until(f.calm) < 2*leaseTTL {
-		return
-	}
-	n := f.nodes[(s.node.number+1)%len(f.nodes)]
-	run := n.running()
-	if run == nil || n == s.node {
 		return
 	}
 	back := f.net.path(s.node.host, c.host)
@@ -65,7 +60,11 @@ func (f *fleet) turnOverLateLink(o Op) {
 		return
 	}
 	f.beginTurn(name, c.name(), held)
-	go f.waitForTurn(name, n.name(), run.sys.Gates())
+	for _, n := range f.nodes {
+		if run := n.running(); run != nil && n != s.node {
+			go f.waitForTurn(name, n.name(), run.sys.Gates())
+		}
+	}
 	<-time.After(leaseTTL / 2)
 	s.node.crash()
 	defer func() { f.check(s.node.start(), "start a node") }()

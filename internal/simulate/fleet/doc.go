@@ -7,7 +7,9 @@
 // The Go scheduler decides in which order goroutines run. A seed gives the same plan, with the
 // same operations at the same instants, and not the same trace: a plan that breaks a promise may
 // hold it in the next run. What a broken plan prints is its seed, its operations and the trace of
-// that run. Plans are not shrunk.
+// that run. With -fleet.shrink N operations and faults are dropped for as long as the plan breaks the
+// same promise in one of N runs (shrink.go); the smallest one is printed with the flags that run it
+// again: -fleet.keep has the numbers of its operations.
 //
 // # Processes
 //
@@ -17,15 +19,21 @@
 // at both ends. Redis is the embedded server. The path to it has no delay and is never silent,
 // because go-redis holds mutexes while it waits for the server, and virtual time stands still while
 // a goroutine waits for a mutex. It is away, loses requests and replies, or is cut off from one
-// node instead. It keeps its data.
+// node instead. It keeps its data, but in the plans of the seeds with a remainder of 3 by 4: there it
+// loses what it writes for up to three seconds (losses.go).
+//
+// A lock of the product that is held while it waits stops the virtual time for the same reason: such a
+// run hangs, and the goroutines that the time limit of the test prints show the lock.
 //
 // # Plans
 //
 // Draw draws a plan from a table of operations by weight (plan.go): calls over sessions, HTTP, the
-// gateway and the Client of a node; turns at gates; reminders; messages; rows of an outbox. During
-// two thirds of them there are faults: links that are cut, late, or silent in one direction or
-// both; nodes and clients that crash, drain and come back; Redis. Then all rests, and everything
-// has to be done within ten minutes.
+// gateway and the Client of a node; turns at gates, also over HTTP; reminders; messages; three timers of
+// a key at once; timers that wait for others; recurring schedules; other numbers of shards; rows of an
+// outbox. Beside the operations subscribers and consumers over HTTP handle what there is (client.go,
+// pull.go). Some operations aim at moments that are rare (aimed.go). During two thirds of them there
+// are faults: links that are cut, late, or silent in one direction or both; nodes and clients that
+// crash, drain and come back; Redis. Then all rests, and everything has to be done within ten minutes.
 //
 // # Judge
 //
@@ -38,11 +46,21 @@
 //   - a timer is not delivered again after an ack, unless there was a fault
 //   - a timer that a call found pending and cancelled or replaced does not begin
 //   - with PerKey(1), one at a time and in order by key
+//   - a lease over HTTP lasts as long as its answer says, and its verdict is refused once another
+//     consumer has the timer
+//   - each instant of a recurring schedule becomes one timer, none is missed, and none after its
+//     deletion fires; a run in addition is one
+//   - a timer that waits for others begins when these have ended, or its instant has come, and how
+//     they have ended is true
 //   - one turn at a time, with tokens that grow, and a guard that accepts no older one
 //   - a reminder reaches its actor until it is acknowledged, and one that was replaced or removed
 //     does not
 //   - every call and every wait for a turn ends
 //
 // It excuses repetitions for as long as there is a fault and for ten seconds after it, and says
-// nothing about an id after a call whose outcome is unknown.
+// nothing about an id after a call whose outcome is unknown. What was written while Redis lost it is
+// unknown too; what was confirmed before has to be delivered.
+//
+// Leases and verdicts of batches, checkpoints and results, FairKeys, limits of rates, moves to another
+// Redis, several prefixes, Celery tasks and changes of options while a node runs are not in fleets.
 package fleet

@@ -71,7 +71,7 @@ func (j *judge) judgeRuns() {
 				if next.subject == r.subject && again == nil {
 					again = next
 				}
-				if next.subject == r.subject && next.from.Before(r.end()) && !j.sentAgain(r) && !j.lost(r.taken(), next.from) {
+				if next.subject == r.subject && next.from.Before(r.end()) && !j.sentAgain(r) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
 					j.breaks("one handler at a time", "%s runs %s %s at %v beside %s from %v to %v",
 						next.at, r.subject, body, clock(next.from), r.at, clock(r.from), clock(r.end()))
 				}

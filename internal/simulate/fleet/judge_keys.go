@@ -37,7 +37,7 @@ func (j *judge) judgeKey(key string, writes []*write) {
 	}
 	for i, r := range runs {
 		for _, next := range runs[i+1:] {
-			if next.from.Before(r.end()) && next.subject != r.subject && !j.rewritten(r) && !j.lost(r.taken(), next.from) {
+			if next.from.Before(r.end()) && next.subject != r.subject && !j.rewritten(r) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
 				j.breaks("one at a time by key", "%s %s begins at %v beside %s %s, %v to %v, of %s",
 					next.subject, next.body, clock(next.from), r.subject, r.body, clock(r.from), clock(r.end()), key)
 			}
@@ -49,7 +49,7 @@ func (j *judge) judgeKey(key string, writes []*write) {
 			continue
 		}
 		for _, b := range writes {
-			if b.result == done && !j.lost(a.to, *acked) && b.until.After(a.until) && len(j.runs[b.body]) > 0 {
+			if b.result == done && !j.lost(a.to.Add(-leaseTTL), *acked) && b.until.After(a.until) && len(j.runs[b.body]) > 0 {
 				if first := j.runs[b.body][0]; first.from.Before(*acked) && a.to.Add(j.onItsWay(a.to, first.from)).Before(first.from) {
 					j.breaks("in order by key", "%s %s begins at %v, before %s %s of %s, which is due earlier, was acked at %v",
 						b.subject, b.body, clock(first.from), a.subject, a.body, key, clock(*acked))

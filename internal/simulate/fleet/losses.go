@@ -49,7 +49,8 @@ func (f *fleet) standstill(do func() error) {
 	f.check(do(), "copy what Redis has")
 }
 
-// lost reports whether Redis has lost writes of a time.
+// lost reports whether Redis has lost writes of a time. A lease may have been on its way for as long as
+// it lasts, so what is said about a handler counts from that long before.
 func (j *judge) lost(from, to time.Time) bool {
 	return slices.ContainsFunc(j.record.losses, func(s *span) bool { return !s.from.After(to) && !s.to.Before(from) })
 }

@@ -18,7 +18,7 @@ import (
 var (
 	fleetSeed = flag.Uint64("fleet.seed", 1, "the seed of the first plan")
 	fleetRuns = flag.Int("fleet.runs", 3, "how many plans")
-	fleetOps  = flag.Int("fleet.ops", 80, "operations of a plan")
+	fleetOps  = flag.Int("fleet.ops", 60, "operations of a plan")
 )
 
 // TestFleet runs plans of package fleet with an outbox on SQLite, and a relay beside each node. A

@@ -16,7 +16,7 @@ import (
 var (
 	fleetSeed   = flag.Uint64("fleet.seed", 1, "the seed of the first plan")
 	fleetRuns   = flag.Int("fleet.runs", 3, "how many plans")
-	fleetOps    = flag.Int("fleet.ops", 80, "operations of a plan")
+	fleetOps    = flag.Int("fleet.ops", 60, "operations of a plan")
 	fleetFail   = flag.Int("fleet.failures", 1, "plans that break a promise after which no more are drawn")
 	fleetKeep   = flag.String("fleet.keep", "", "the numbers of the operations to run of each plan, such as 3,14; empty: all")
 	fleetTries  = flag.Int("fleet.tries", 1, "how often each plan is run at most, until it breaks a promise")

@@ -47,7 +47,7 @@ func (c *Core) waits(run []*Lease, number, follows int, l *Lease) bool {
 	if c.runs.next == nil {
 		c.runs.next = make(map[*Lease]*Lease)
 	}
-	c.runs.next[before] = l
+	c.runs.next[before], l.waits = l, true
 	return true
 }
 
@@ -56,7 +56,7 @@ func (c *Core) passOn(now time.Time, l *Lease) {
 	passes := l.passes && c.mayGoOn()
 	for next := c.runs.next[l]; next != nil; next = c.runs.next[l] {
 		delete(c.runs.next, l)
-		l = next
+		l, next.waits = next, false
 		switch {
 		case l.refused == exchange.Cancelled || l.refused == exchange.Superseded: // others of its key go on
 			l.stream.drop(l)

@@ -132,7 +132,7 @@ func options(words []string) (set map[string]string, rest []string) {
 func (w *world) create(words []string) {
 	set := map[string]string{
 		"concurrent": "5", "lease": "10s", "age": "0s", "poll": "1s", "max_poll": "5s", "failures": "3", "window": "0s", "early": "off",
-		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off", "panics": "retry", "reports": "off", "run": "0",
+		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off", "panics": "retry", "reports": "off", "run": "0", "forwards": "off",
 	}
 	given, _ := options(words)
 	for key, value := range given {
@@ -141,7 +141,7 @@ func (w *world) create(words []string) {
 	}
 	cfg := Config{
 		Policy: Policy{Window: w.duration(set["window"]), NoPrefetch: set["prefetch"] == "off", KeyRun: w.number(set["run"])},
-		Peeks:  set["peek"] == "on", Overrides: set["override"] == "on", Reports: set["reports"] == "on",
+		Peeks:  set["peek"] == "on", Overrides: set["override"] == "on", Reports: set["reports"] == "on", Forwards: set["forwards"] == "on",
 	}
 	cfg.PanicBackoff, cfg.FinalCrashes, cfg.RetryOnLeaseExpiry = set["panics"] == "backoff", set["panics"] == "final", set["panics"] == "expire"
 	if set["early"] == "on" {

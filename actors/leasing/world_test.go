@@ -149,7 +149,7 @@ func (w *world) Drained(unfinished []string, unsettled int) {
 }
 
 func (w *world) NewLease(claimed *exchange.Lease, _ time.Time) *Lease {
-	l := &Lease{Lease: claimed, Run: &run{w: w, id: claimed.ID}}
+	l := &Lease{Lease: claimed, Run: &run{w: w, id: claimed.ID, awaits: w.core.Forwards}}
 	w.leases[claimed.ID] = l
 	return l
 }
@@ -200,10 +200,12 @@ type run struct {
 	id    string
 	begun bool
 	cause error
+
+	awaits bool
 }
 
 func (r *run) Begun() bool       { return r.begun }
-func (r *run) Awaits() bool      { return false }
+func (r *run) Awaits() bool      { return r.awaits }
 func (r *run) Hung() bool        { return false }
 func (r *run) Cause() error      { return r.cause }
 func (r *run) Expires(time.Time) {}

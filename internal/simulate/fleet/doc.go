@@ -45,7 +45,7 @@
 //   - the context of a handler ends before another handler of its timer begins
 //   - a timer is not delivered again after an ack, unless there was a fault
 //   - a timer that a call found pending and cancelled or replaced does not begin
-//   - with PerKey(1), one at a time and in order by key
+//   - with PerKey(1), and with KeyRun at odd seeds, one at a time and in order by key
 //   - a lease over HTTP lasts as long as its answer says, and its verdict is refused once another
 //     consumer has the timer
 //   - each instant of a recurring schedule becomes one timer, none is missed, and none after its

@@ -179,7 +179,7 @@ func (p *Plan) topicOptions() []wakebell.HandlerOption {
 		wakebell.LeaseTTL(leaseTTL), wakebell.RetryBackoff(time.Second, retryLimit), wakebell.MaxAttempts(unlimited),
 	}
 	if p.Keys {
-		o = append(o, wakebell.PerKey(1))
+		o = append(o, wakebell.PerKey(1), wakebell.KeyRun(int(p.Seed%2)*3))
 	}
 	return o
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -238,13 +236,6 @@ type Handler struct {
 
 	// read decodes the payload of a delivery; nil stands for envelope.Decode.
 	read func(d *poller.Delivery) (envelope.Envelope, error)
-}
-
-// served is a Handler of a System, as the poller of one of its physical topics uses it.
-type served struct {
-	*Handler
-	log    *slog.Logger
-	expiry *expiry.Topic // nil: of a queue
 }
 
 // Handle returns a Handler that calls fn for each due timer of a topic, in up to

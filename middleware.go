@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/internal/keeper"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/internal/usercode"
@@ -229,6 +231,13 @@ func (s *System) discardBody(ctx context.Context, id, topic string, plain payloa
 	if err := usercode.Called("deleting the body", func() error { return plain.Discard(ctx) }); err != nil {
 		s.on.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", topic, "id", id, "err", err)
 	}
+}
+
+// served is a Handler of a System, as the poller of one of its physical topics uses it.
+type served struct {
+	*Handler
+	log    *slog.Logger
+	expiry *expiry.Topic // nil: of a queue
 }
 
 // chain wraps a handler's innermost HandlerFunc in middleware for the pollers. The span

@@ -197,7 +197,7 @@ func (c *Core) Advance(now time.Time) (wake time.Time) {
 	c.examineLeases(now)
 	c.watchRuns(now)
 	c.handOut(now)
-	c.returnRuns(now)
+	c.returnKeyRuns(now)
 	c.watchBreaker(now)
 	c.giveBack()
 	c.divide(now)

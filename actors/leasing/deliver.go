@@ -19,7 +19,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 		l.Late, l.Queued, l.deliveredAt = r.Now.Sub(l.Activation), now, now
 		l.stream, l.slot, l.generation = s, -1, f.generation
 		if l.Fault != "" {
-			if run != nil { // who follows it follows the one before it
+			if run != nil { // the next lease follows the one before this one
 				run[i+1] = run[r.Runs[i]]
 			}
 			s.toSettle = append(s.toSettle, Settlement{Lease: l, Kind: exchange.DeadLetter, Reason: l.Fault})
@@ -43,7 +43,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 			c.keep(l, received, in)
 			continue
 		}
-		if run != nil && c.waits(run, i+1, r.Runs[i], l) {
+		if run != nil && c.follow(run, i+1, r.Runs[i], l) {
 			kept++
 			continue
 		}

@@ -54,7 +54,7 @@ type Lease struct {
 	deliveredAt time.Time // its age counts from here
 	generation  uint64    // of the breaker when it was claimed
 
-	waits     bool // for another of its key, see runs.go
+	follows   bool // it waits for another of its key, see runs.go
 	passes    bool // its settlement lets the next of its key begin
 	early     bool // it waits for its instant, see early.go
 	settled   bool // by its handler, which continues
@@ -94,7 +94,7 @@ func (l *Lease) grant(token exchange.Token, f *Flight, r *exchange.Reply) {
 func (l *Lease) confirmed() time.Time { return l.deadline.Add(-l.remaining) }
 
 // awaits reports whether the lease is extended only at the request of a target that has it.
-func (l *Lease) awaits() bool { return !l.waits && l.Run.Awaits() }
+func (l *Lease) awaits() bool { return !l.follows && l.Run.Awaits() }
 
 // accepted reports whether the lease may still be settled.
 func (l *Lease) accepted() bool { return l.refused == 0 && !l.settled }

@@ -36,9 +36,9 @@ func runOf(r *exchange.Reply) []*Lease {
 	return make([]*Lease, 1+len(r.Leases))
 }
 
-// waits makes a lease, which is to be the number-th of run, wait for the one that it follows, and
+// follow makes a lease, which is to be the number-th of run, wait for the one that it follows, and
 // reports whether it does.
-func (c *Core) waits(run []*Lease, number, follows int, l *Lease) bool {
+func (c *Core) follow(run []*Lease, number, follows int, l *Lease) bool {
 	run[number] = l
 	before := run[follows]
 	if before == nil {
@@ -47,16 +47,16 @@ func (c *Core) waits(run []*Lease, number, follows int, l *Lease) bool {
 	if c.runs.next == nil {
 		c.runs.next = make(map[*Lease]*Lease)
 	}
-	c.runs.next[before], l.waits = l, true
+	c.runs.next[before], l.follows = l, true
 	return true
 }
 
 // passOn begins the next lease of a run after one that has ended, or releases the rest of it.
 func (c *Core) passOn(now time.Time, l *Lease) {
-	passes := l.passes && c.mayGoOn()
+	passes := l.passes && l.refused != exchange.Lost && c.mayGoOn()
 	for next := c.runs.next[l]; next != nil; next = c.runs.next[l] {
 		delete(c.runs.next, l)
-		l, next.waits = next, false
+		l, next.follows = next, false
 		switch {
 		case l.refused == exchange.Cancelled || l.refused == exchange.Superseded: // others of its key go on
 			l.stream.drop(l)
@@ -81,16 +81,19 @@ func (c *Core) begin(now time.Time, l *Lease) {
 	out.give(l)
 	out.end()
 	l.stream.deliveredAt = claimed
+	if l.Run.Awaits() && now.Sub(l.confirmed()) > c.LeaseTTL/6 { // its target has the whole lease for its answer
+		l.verify, l.stream.extendDue = true, true
+	}
 }
 
 // mayGoOn reports whether this node may begin leases that wait.
 func (c *Core) mayGoOn() bool {
-	return c.drain == nil && !c.paused && !c.override.suspends &&
+	return c.drain == nil && !c.paused && !c.override.suspends && !c.outage.down &&
 		(c.breaker.Breaker == nil || c.breaker.reported == guard.Closed)
 }
 
-// returnRuns releases all leases that wait when this node must not begin them.
-func (c *Core) returnRuns(now time.Time) {
+// returnKeyRuns releases all leases that wait when this node must not begin them.
+func (c *Core) returnKeyRuns(now time.Time) {
 	if len(c.runs.next) == 0 || c.mayGoOn() {
 		return
 	}

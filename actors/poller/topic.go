@@ -129,20 +129,8 @@ func NewShared(t Topic, env *host.Env, dead *observe.DeadHook, watch *observe.Cl
 	if watchable {
 		c.Feed.KeepEarly()
 	}
-	c.State.Store(sharedState(State{Settings: t.Settings, Paused: t.Paused}))
+	c.State.Store(&State{Settings: t.Settings, Paused: t.Paused})
 	return c
-}
-
-// lastState is the State of the last topic. Most topics have the same settings, and a State is
-// not changed in place, so they share it.
-var lastState atomic.Pointer[State]
-
-func sharedState(s State) *State {
-	if last := lastState.Load(); last != nil && *last == s {
-		return last
-	}
-	lastState.Store(&s)
-	return &s
 }
 
 // Describe returns what the topic knows of the state of its node.

@@ -141,7 +141,9 @@ func TestRunThatExpiresKeepsOrder(t *testing.T) {
 		f.dueOf(t, "k", "c", "a", "e", "b", "d")
 		require.Len(t, f.runOf(t, 4, 9).Leases, 4)
 		<-time.After(2 * time.Minute)
-		require.Equal(t, []string{"c", "a>c", "e>a"}, order(f.runOf(t, 3, 9)))
+		first := f.runOf(t, 3, 9)
+		require.Equal(t, []string{"c"}, order(first), "alone")
+		require.Equal(t, []string{"a", "e>a", "b>e"}, order(f.runOf(t, 3, 9, acks(first.Leases)...)))
 	})
 }
 
@@ -156,5 +158,57 @@ func TestRetryThatExpiresIsBeforeItsRun(t *testing.T) {
 		again := f.runOf(t, 9, 9)
 		require.Equal(t, []string{"a"}, order(again))
 		require.Equal(t, []string{"earlier", "b>earlier", "c>b"}, order(f.runOf(t, 9, 9, acks(again.Leases)...)))
+	})
+}
+
+// A timer that ends its nodes is leased alone after the first time: the others of its run do not use
+// up their claims with it.
+func TestTimerThatEndsItsNodesIsLeasedAlone(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f = f.holder(SourceOptions{MaxClaims: 4})
+		f.dueOf(t, "k", "bad", "a", "b")
+		require.Len(t, f.runOf(t, 9, 9).Leases, 3)
+		for range 3 {
+			<-time.After(2 * time.Minute)
+			require.Equal(t, []string{"bad"}, order(f.runOf(t, 9, 9)))
+		}
+		<-time.After(2 * time.Minute)
+		r := f.runOf(t, 9, 9)
+		require.Len(t, r.DeadLettered, 1)
+		require.Equal(t, "bad", r.DeadLettered[0].ID)
+		for len(r.Leases) == 0 {
+			r = f.runOf(t, 9, 9)
+		}
+		require.Equal(t, []string{"a"}, order(r))
+		r = f.runOf(t, 9, 9, acks(r.Leases)...)
+		require.Equal(t, []string{"b"}, order(r))
+		require.Equal(t, 2, r.Leases[0].Claims, "with that of the run")
+	})
+}
+
+func TestEarlierTimerComesAfterRun(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b", "c")
+		run := f.runOf(t, 2, 9)
+		require.Equal(t, []string{"a", "b>a"}, order(run))
+		f.schedule(t, Entry{ID: "earlier", Key: "k", At: time.Unix(1, 0)})
+		require.Empty(t, f.runOf(t, 2, 9).Leases)
+		require.Equal(t, []string{"earlier", "c>earlier"}, order(f.runOf(t, 2, 9, acks(run.Leases)...)))
+	})
+}
+
+// A lease whose payload is lost is left out of a repeated answer, and of its runs.
+func TestRepeatedAnswerLeavesOutLostPayload(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b", "c")
+		r := f.Request(9, time.Minute)
+		r.Flow, r.KeyRun = exchange.Flow{PerKey: 1}, 9
+		require.Len(t, f.Run(t, r).Leases, 3)
+		f.do(t, "hdel", f.key.Payloads, "b")
+		again, err := f.src.Exchange(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "c>a"}, order(again))
 	})
 }

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	fleetSeed   = flag.Uint64("fleet.seed", 2, "the seed of the first plan; Redis loses writes in that of 3")
-	fleetRuns   = flag.Int("fleet.runs", 2, "how many plans")
+	fleetSeed   = flag.Uint64("fleet.seed", 5, "the seed of the first plan: keys with runs; Redis loses writes in that of 7")
+	fleetRuns   = flag.Int("fleet.runs", 3, "how many plans")
 	fleetOps    = flag.Int("fleet.ops", 60, "operations of a plan")
 	fleetFail   = flag.Int("fleet.failures", 1, "plans that break a promise after which no more are drawn")
 	fleetKeep   = flag.String("fleet.keep", "", "the numbers of the operations to run of each plan, such as 3,14; empty: all")

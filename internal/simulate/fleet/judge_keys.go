@@ -60,13 +60,12 @@ func (j *judge) judgeKey(key string, writes []*write) {
 	}
 }
 
-// atEnd reports whether a run was claimed in the microsecond in which a lease of a has expired. Only
-// virtual time lets a node claim a and give it back within that microsecond; a is due one later
-// then, so that the claim before cannot settle it, and the key is free until then. Consumers over HTTP
-// end up to a millisecond before their leases.
+// atEnd reports whether a run was claimed over HTTP in the microsecond in which such a lease of a has
+// expired. Only virtual time lets a node claim a and give it back within that microsecond; a is due
+// one later then, so that the claim before cannot settle it, and the key is free until then.
 func (j *judge) atEnd(a *write, claimed *run) bool {
 	return slices.ContainsFunc(j.runs[a.body], func(r *run) bool {
-		return !r.lost.IsZero() && claimed.taken().Sub(r.lost).Abs() <= time.Millisecond
+		return !r.received.IsZero() && !claimed.received.IsZero() && claimed.taken().Sub(r.expires).Abs() <= 2*time.Microsecond
 	})
 }
 

@@ -78,9 +78,8 @@ local function read_lines(shared, stored, scores, most)
 end
 
 -- put_in_line puts due timers of keys with several into the orders of their keys, at the
--- places of their instants. Stored has the lease records. Those that hold a key of which
--- more timers run than may, since the limit was lowered or its run has lost its node, no longer
--- hold it. With runs, nor do those whose leases have expired before a failure.
+-- places of their instants. Stored has the lease records. Those that hold a key of which more run
+-- than may no longer hold it: the limit was lowered, or its run has lost its node.
 local function put_in_line(ids, scores, stored)
   local over = {}
   for i, id in ipairs(ids) do
@@ -93,6 +92,7 @@ local function put_in_line(ids, scores, stored)
     keyed.several(key, state)
     local r = current(stored[id], scores[i])
     if over[key] == nil then over[key] = count_of(state) > limit end
+    state.alone = state.alone or r and r.state == 'l'
     if over[key] or run > 1 and r and r.state == 'l' and not r.tried then release(key, state, id) end
     if not holds(key, state, id) and in_turn(id, r) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])

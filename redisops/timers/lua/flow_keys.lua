@@ -50,9 +50,11 @@ local POSTPONED, AT_ONCE = 16, 500
 -- is room for them.
 local BEYOND = 16
 
+-- free_of returns how many more timers may hold a key. Of one that is free a run may, for the rest of
+-- the exchange; but a timer whose lease has expired is alone: what ended its node may do so again.
 local function free_of(state)
-  if run > 1 and count_of(state) == 0 then state.runs = true end
-  return places_of(state, state.runs and run or limit)
+  state.runs = state.runs or run > 1 and count_of(state) == 0
+  return places_of(state, state.runs and not state.alone and run or limit)
 end
 
 local function read_entries(ids)

@@ -40,12 +40,6 @@ local function charges_of(stored, held)
   return table.concat(list, ',')
 end
 
-local function ids_of(held)
-  local ids = {}
-  for i, r in ipairs(held) do ids[i] = r.id end
-  return ids
-end
-
 -- replay returns the stored answer of the last exchange of the stream again. It reads
 -- the claimed leases that are still held anew, and returns nil if the stored answer is
 -- unreadable. Control is the mark of the settings.
@@ -80,6 +74,7 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
     end
   end
   apart = not empty and leaves_out(bytes, apart_from)
+  local given = {}
   for _, r in ipairs(held) do
     local payload = apart and '' or redis.call('HGET', payloads, r.id)
     if payload then
@@ -87,9 +82,10 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
       parts[p + 2], parts[p + 3] = r.id, payload
       p = p + 3
       leased = leased + 1
+      given[leased] = r.id
     end
   end
-  if flow and flow.by_key and flow.by_key.note_runs then flow.by_key.note_runs(ids_of(held)) end
+  if flow and flow.by_key and flow.by_key.note_runs then flow.by_key.note_runs(given) end
   if flow and charges ~= '-' then flow.charges = charges_of(charges, held) end
   local h = head(timeline)
   return answer(now, h, finish, healed, refused, refusals, '0', flow and flow.held(now, h) or '0', control)

@@ -170,7 +170,9 @@ func (c *Core) putInForce(now time.Time, own Settings) {
 		c.override.Apply(&c.Settings)
 	}
 	c.Settings, c.withheld = c.ofPart(own.Part)
-	c.keepOwn(own)
+	if c.override.own = nil; own != c.Settings { // otherwise those in force tell them
+		c.override.own = new(own)
+	}
 	c.paused = c.withheld || c.override.ownPaused || c.override.Paused || (c.Overrides && !c.override.known)
 	if wasPaused && !c.paused {
 		c.pace.pollWithin(now, 0)
@@ -197,7 +199,9 @@ func (c *Core) Advance(now time.Time) (wake time.Time) {
 	c.examineLeases(now)
 	c.watchRuns(now)
 	c.handOut(now)
-	c.returnKeyRuns(now)
+	if len(c.runs.next) > 0 {
+		c.returnKeyRuns(now)
+	}
 	c.watchBreaker(now)
 	c.giveBack()
 	c.divide(now)

@@ -13,7 +13,10 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 	s := f.stream
 	stale := now.After(f.Sent.Add(r.Remaining - c.LeaseTTL/2))
 	out, kept := c.newHandOver(now), 0
-	run := runOf(r)
+	var run []*Lease // that others may follow, by their numbers; nil: none follows another
+	if r.Runs != nil {
+		run = make([]*Lease, 1+len(r.Leases))
+	}
 	for i := range r.Leases {
 		l := c.Effects.NewLease(&r.Leases[i], r.Now)
 		l.Late, l.Queued, l.deliveredAt = r.Now.Sub(l.Activation), now, now

@@ -45,7 +45,7 @@ func (c *Core) examineLease(s *Stream, l *Lease, now time.Time) {
 	if !l.accepted() || l.ended {
 		return
 	}
-	awaits := l.awaits()
+	awaits := !l.follows && l.Run.Awaits() // it is extended only at the request of a target that has it
 	if !now.Before(l.deadline) {
 		if !awaits {
 			c.Counters.HeartbeatsFailed.Add(1)
@@ -86,7 +86,7 @@ func (c *Core) extends(s *Stream, now time.Time) bool {
 // mayExtend reports whether a lease is due for an extension, or will be soon: those are
 // extended together from then on.
 func (c *Core) mayExtend(l *Lease, now time.Time) bool {
-	young := (l.awaits() || now.Sub(l.confirmed()) < c.LeaseTTL/6) && !l.verify
+	young := (!l.follows && l.Run.Awaits() || now.Sub(l.confirmed()) < c.LeaseTTL/6) && !l.verify
 	return !young && l.accepted() && !l.ended
 }
 

@@ -93,9 +93,6 @@ func (l *Lease) grant(token exchange.Token, f *Flight, r *exchange.Reply) {
 // confirmed is when the claim or the last confirmed extension was sent.
 func (l *Lease) confirmed() time.Time { return l.deadline.Add(-l.remaining) }
 
-// awaits reports whether the lease is extended only at the request of a target that has it.
-func (l *Lease) awaits() bool { return !l.follows && l.Run.Awaits() }
-
 // accepted reports whether the lease may still be settled.
 func (l *Lease) accepted() bool { return l.refused == 0 && !l.settled }
 

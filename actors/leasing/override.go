@@ -48,13 +48,6 @@ func (c *Core) ownSettings() Settings {
 	return c.Settings
 }
 
-// keepOwn keeps the settings of the node as far as those in force do not tell them.
-func (c *Core) keepOwn(own Settings) {
-	if c.override.own = nil; own != c.Settings {
-		c.override.own = new(own)
-	}
-}
-
 const (
 	// defaultOverrideInterval is the default of Policy.OverrideInterval.
 	defaultOverrideInterval = 5 * time.Minute

@@ -28,14 +28,6 @@ func (c *Core) keyRun() int {
 	return c.KeyRun
 }
 
-// runOf has room for the leases of a reply by their numbers; nil: none follows another.
-func runOf(r *exchange.Reply) []*Lease {
-	if r.Runs == nil {
-		return nil
-	}
-	return make([]*Lease, 1+len(r.Leases))
-}
-
 // follow makes a lease, which is to be the number-th of run, wait for the one that it follows, and
 // reports whether it does.
 func (c *Core) follow(run []*Lease, number, follows int, l *Lease) bool {
@@ -94,7 +86,7 @@ func (c *Core) mayGoOn() bool {
 
 // returnKeyRuns releases all leases that wait when this node must not begin them.
 func (c *Core) returnKeyRuns(now time.Time) {
-	if len(c.runs.next) == 0 || c.mayGoOn() {
+	if c.mayGoOn() {
 		return
 	}
 	for _, s := range c.streams {

@@ -15,7 +15,9 @@ func (c *Core) Finished(now time.Time, l *Lease, o Outcome) {
 		l.stream.drop(l)
 		c.conclude(l, o, now)
 	}
-	c.passOn(now, l)
+	if len(c.runs.next) > 0 {
+		c.passOn(now, l)
+	}
 }
 
 // conclude turns a handler's outcome into a settlement, if it still applies.

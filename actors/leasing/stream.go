@@ -140,7 +140,9 @@ func (c *Core) send(s *Stream, f *Flight) {
 	}
 	f.Request.Incarnation, f.Request.Stream, f.Request.Sequence = s.incarnation, s.number, s.sequence
 	f.Request.LeaseTTL, f.Request.Flow, f.Request.Control = c.LeaseTTL, c.Flow, c.override.control
-	f.Request.KeyRun = c.keyRun()
+	if f.Request.KeyRun = 0; c.KeyRun > 1 {
+		f.Request.KeyRun = c.keyRun()
+	}
 	f.hintsSeen = c.pace.hints
 	s.flight = f
 	c.transmit(s)

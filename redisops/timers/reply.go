@@ -54,7 +54,9 @@ func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bo
 		r.leases(out, leases, copier{small: 2*len(text) <= idChunk+payloadChunk})
 	}
 	r.Charges(charges, out.Leases, flow)
-	out.Runs = r.runs(runs, leases)
+	if runs != "-" {
+		out.Runs = r.runs(runs, leases)
+	}
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
 	}
@@ -111,7 +113,7 @@ func (r *replyReader) leases(out *exchange.Reply, n int, copies copier) {
 
 // runs reads which of n leases follow another of their key.
 func (r *replyReader) runs(text string, n int) []int {
-	if text == "-" || r.Err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	numbers := strings.Split(text, ",")

@@ -114,15 +114,20 @@ func (s *System) readOverride(keys *timers.TimerSource, h *Handler) func(context
 	}
 }
 
-// overridden returns what applies an override. That of no settings is the same for all topics.
+// overridden returns what applies an override. That of no settings is the same for all topics, so
+// that idle ones keep nothing.
 func overridden(with wakebelltype.Settings) func(*poller.Settings) {
 	if with == (wakebelltype.Settings{}) {
-		return func(to *poller.Settings) {
-			*to = leasing.SettingsOf(tuning.Override(to.Public(), wakebelltype.Settings{}))
-		}
+		return overriddenByNone
 	}
-	set := with // so that only this case allocates
-	return func(to *poller.Settings) { *to = leasing.SettingsOf(tuning.Override(to.Public(), set)) }
+	set := with // only this case allocates
+	return func(to *poller.Settings) { override(to, set) }
+}
+
+func overriddenByNone(to *poller.Settings) { override(to, wakebelltype.Settings{}) }
+
+func override(to *poller.Settings, with wakebelltype.Settings) {
+	*to = leasing.SettingsOf(tuning.Override(to.Public(), with))
 }
 
 // Errors of the calls that change a running System.

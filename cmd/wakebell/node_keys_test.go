@@ -3,6 +3,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,14 +41,20 @@ func TestFairKeysHaveKeysTakeTurns(t *testing.T) {
 	require.Contains(t, stderr, "KeyWeights big")
 }
 
-// TestKeyRunKeepsOrder has a node lease timers of a key together and run them in their order.
-func TestKeyRunKeepsOrder(t *testing.T) {
+// TestKeyRunLeasesTimersTogether has a node lease timers of a key together and run them in their order.
+func TestKeyRunLeasesTimersTogether(t *testing.T) {
 	b := setup(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	require.NoError(t, syscall.Mkfifo(gate, 0o600))
 	ids := []string{"c", "a", "d", "b"}
 	for _, id := range ids {
 		b.fine("schedule", "-t", "TOPIC", "--id", id, "--key", "k", "--at", "2026-01-01T00:00:00Z", "--text", "x")
 	}
-	node := b.start("node", "-t", "TOPIC", "--per-key", "1", "--key-run", "10", "--exec", "true")
+	node := b.start("node", "-t", "TOPIC", "--per-key", "1", "--key-run", "10",
+		"--exec", `test "$WAKEBELL_ID" != c || { echo waits >&2; read go <`+gate+"; }")
+	node.says("waits")
+	require.Contains(t, b.fine("get", "-t", "TOPIC", "a"), "running", "it is leased with the one before it")
+	require.NoError(t, os.WriteFile(gate, []byte("go\n"), 0o600))
 	for i, id := range ids {
 		require.Equal(t, id, node.lines(i + 1)[i]["id"])
 	}

@@ -164,18 +164,28 @@ func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
 			p = &smaller
 		}
 	}
-	for size := len(p.Ops) / 2; size > 0; size /= 2 {
-		for from := 0; from < len(p.Ops); {
-			smaller := *p
-			smaller.Ops = slices.Delete(slices.Clone(p.Ops), from, min(from+size, len(p.Ops)))
-			if fails(&smaller) {
-				p = &smaller
+	smaller := *p
+	smaller.Ops = Fewest(p.Ops, func(ops []Op) bool {
+		with := *p
+		with.Ops = ops
+		return fails(&with)
+	})
+	return &smaller
+}
+
+// Fewest leaves out halves of a list, quarters and so on down to single elements, as long as what
+// is left fails.
+func Fewest[T any](list []T, fails func([]T) bool) []T {
+	for size := len(list) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(list); {
+			if fewer := slices.Delete(slices.Clone(list), from, min(from+size, len(list))); fails(fewer) {
+				list = fewer
 			} else {
 				from += size
 			}
 		}
 	}
-	return p
+	return list
 }
 
 // with adds operations that are drawn in some plans only. They have a generator of their own, so

@@ -5,24 +5,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/wakebell/wakebell/internal/simulate"
 )
 
 // Shrink returns the plan with as few operations and faults as fail. fails reports whether a plan
 // does; because a plan that breaks a promise may hold it in the next run, it should run a plan
 // several times. The number of nodes and clients stays: it decides what operations are about.
 func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
-	for size := len(p.Ops) / 2; size > 0; size /= 2 {
-		for from := 0; from < len(p.Ops); {
-			smaller := *p
-			smaller.Ops = slices.Delete(slices.Clone(p.Ops), from, min(from+size, len(p.Ops)))
-			if fails(&smaller) {
-				p = &smaller
-			} else {
-				from += size
-			}
-		}
-	}
-	return p
+	smaller := *p
+	smaller.Ops = simulate.Fewest(p.Ops, func(ops []Op) bool {
+		with := *p
+		with.Ops = ops
+		return fails(&with)
+	})
+	return &smaller
 }
 
 // Keep returns the plan with those operations alone whose numbers a text has, as Kept returns it.

@@ -81,6 +81,37 @@ func TestBatchHasWhatIsDue(t *testing.T) {
 	}
 }
 
+// A batch has one timer of a key at most where one may run at a time, also if a node has leased a
+// run of the key.
+func TestBatchHasOneTimerOfEachRun(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	rdb := redistest.Shared(t)
+	var drafts []wakebell.Draft
+	for i := range 20 {
+		for _, key := range []string{"a", "b", "c"} {
+			drafts = append(drafts, topic.Draft("x", wakebell.Key(key), wakebell.ID(fmt.Sprintf("%s%02d", key, 99-i))))
+		}
+	}
+	_, err := stacktest.Client(t, rdb, connection.Config{}).Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	var got batches
+	sys := stacktest.Serve(t, rdb, wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
+		got.add(timers)
+		return nil
+	}, wakebell.BatchSize(10), wakebell.MaxConcurrent(2), wakebell.PerKey(1), wakebell.KeyRun(5)))
+	stacktest.AwaitCounters(t, sys, topic.Name(), func(c wakebelltype.Counters) bool { return c.Acked == 60 })
+	last := map[byte]string{}
+	for _, call := range got.all() {
+		keys := map[byte]bool{}
+		for _, id := range call {
+			require.False(t, keys[id[0]], "%q", call)
+			require.True(t, last[id[0]] == "" || id < last[id[0]], "%s after %s", id, last[id[0]])
+			keys[id[0]], last[id[0]] = true, id
+		}
+	}
+}
+
 func TestVerdictsOfBatch(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))

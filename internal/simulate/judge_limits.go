@@ -156,7 +156,7 @@ func (j *judge) beside(v, other *version) {
 	if j.tuned || flow.PerKey != 1 || v.key == "" || other == nil || other == v || other.key != v.key {
 		return
 	}
-	if j.current[v.id] == v && j.current[other.id] == other && v.leased(j.sim.now()) && other.leased(j.sim.now()) {
+	if j.current[v.id] == v && j.current[other.id] == other && v.counts(j.sim.now()) && other.counts(j.sim.now()) {
 		j.sim.broken("key", "%s begins while %s of its key runs", v.id, other.id)
 	}
 }

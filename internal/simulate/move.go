@@ -325,11 +325,11 @@ func (d *side) claimed(r *exchange.Request, l *exchange.Lease) {
 		d.sim.broken("payloads", "%s is delivered with %s, expected %s", l.ID, l.Payload, v.payload)
 	case v.early(now.Add(r.Ahead)):
 		d.sim.broken("never early", "%s is claimed %v early", l.ID, v.due.Sub(now))
-	case v.leased(d.sim.now()):
+	case v.counts(now):
 		d.sim.broken("exclusion", "%s is claimed in Redis %d, and its lease has not expired", l.ID, d.number)
 	}
 	for _, other := range d.timers {
-		if d.flow.PerKey == 1 && other != v && other.key == v.key && v.key != "" && other.leased(now) && d.leases[other.id+" "+string(other.token)] == other {
+		if d.flow.PerKey == 1 && other != v && other.key == v.key && v.key != "" && other.counts(now) && d.leases[other.id+" "+string(other.token)] == other {
 			d.sim.broken("key", "%s is claimed, and %s of its key runs", v.id, other.id)
 		}
 	}

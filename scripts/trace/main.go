@@ -29,7 +29,7 @@ const warm = 20
 
 var topic = wakebell.NewTopic[string]("traced")
 
-var ways = map[string]func(context.Context, redis.UniversalClient, counted) error{
+var ways = map[string]func(context.Context, *redis.Client, counted) error{
 	"schedule": schedule, "deliver": deliver, "subscribe": subscribe,
 }
 
@@ -61,7 +61,7 @@ func run(ctx context.Context, way, dir string) error {
 }
 
 // schedule is one call of Topic.Schedule, from the caller until its result.
-func schedule(ctx context.Context, rdb redis.UniversalClient, count counted) error {
+func schedule(ctx context.Context, rdb *redis.Client, count counted) error {
 	conn, err := connection.New(rdb, connection.Config{})
 	if err != nil {
 		return err
@@ -83,8 +83,9 @@ func schedule(ctx context.Context, rdb redis.UniversalClient, count counted) err
 
 // deliver is a timer from shortly before its instant until Redis has its ack, on a node that handled
 // timers of the topic before.
-func deliver(ctx context.Context, rdb redis.UniversalClient, count counted) error {
+func deliver(ctx context.Context, rdb *redis.Client, count counted) error {
 	handled := make(chan struct{}, warm)
+	ack := hold(rdb)
 	conn, err := connection.New(rdb, connection.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -104,12 +105,13 @@ func deliver(ctx context.Context, rdb redis.UniversalClient, count counted) erro
 	if err := each(ctx, sys.Client(), handled); err != nil {
 		return err
 	}
-	return errors.Join(last(ctx, rdb, sys.Client(), handled, count), sys.Stop())
+	return errors.Join(last(ctx, sys.Client(), ack, handled, count), sys.Stop())
 }
 
 // subscribe is a timer that a node leases to a subscriber in another ActorSystem, from
 // shortly before its instant until Redis has the subscriber's ack.
-func subscribe(ctx context.Context, rdb redis.UniversalClient, count counted) error {
+func subscribe(ctx context.Context, rdb *redis.Client, count counted) error {
+	ack := hold(rdb)
 	conn, err := connection.New(rdb, connection.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func subscribe(ctx context.Context, rdb redis.UniversalClient, count counted) er
 	}()
 	err = each(ctx, sys.Client(), handled)
 	if err == nil {
-		err = last(ctx, rdb, sys.Client(), handled, count)
+		err = last(ctx, sys.Client(), ack, handled, count)
 	}
 	stop()
 	return errors.Join(err, <-ended, sys.Stop())
@@ -160,21 +162,17 @@ func each(ctx context.Context, c *wakebell.Client, handled <-chan struct{}) erro
 }
 
 // last schedules the timer that is counted, begins the count shortly before its
-// instant, and waits until Redis has its ack.
-func last(ctx context.Context, rdb redis.UniversalClient, c *wakebell.Client, handled <-chan struct{}, count counted) error {
+// instant, and ends it when Redis has its ack: before the node knows.
+func last(ctx context.Context, c *wakebell.Client, ack *ack, handled <-chan struct{}, count counted) error {
 	if _, err := topic.Schedule(ctx, c, "x", wakebell.ID("last"), wakebell.In(2*time.Second)); err != nil {
 		return err
 	}
 	<-time.After(1900 * time.Millisecond) // calls, events and counts of the timers before are over
+	defer close(ack.counted)
 	return count(func() error {
+		ack.awaited.Store(true)
 		<-handled
-		for {
-			pending, err := rdb.ZCard(ctx, "timers_timeline:"+topic.Name()).Result()
-			if err != nil || pending == 0 {
-				return err
-			}
-			<-time.After(time.Millisecond)
-		}
+		return <-ack.seen
 	})
 }
 

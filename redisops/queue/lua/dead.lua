@@ -9,7 +9,7 @@
 -- are new there is found by the field '' of records, with the length of the list
 -- and the fingerprint of its head after our last write.
 --
--- Gives: FAR fingerprint unplaced open close place_at letter_id index_of nearer MARK remove
+-- Gives: FAR fingerprint unplaced changed open close place_at letter_id index_of nearer MARK remove
 
 -- FAR bounds how many dead letters one removal walks over, at 25 ns each.
 local FAR = 50000
@@ -42,6 +42,13 @@ local function unplaced(dlq, records)
     step = 16
   end
   return nil
+end
+
+-- changed reports whether the peer has changed its list since our last write.
+local function changed(dlq, places, records)
+  local state = redis.call('HGET', records, '')
+  local length = redis.call('LLEN', dlq)
+  return state and (string.match(state, '^%d+') ~= whole(length) or redis.call('ZCARD', places) > length)
 end
 
 -- forget removes the places at the end that have no dead letter any more, with their

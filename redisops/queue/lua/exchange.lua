@@ -52,12 +52,6 @@ local function answer(due, held, finish, refused, why, dead_count, deaths, lease
     leased .. ' ' .. held .. ' ' .. (flow and flow.charge or '-') .. '\n' .. why .. deaths .. leases
 end
 
--- unfenced reports whether a token belongs to a message that is delivered at most
--- once. Redis does not store such tokens.
-local function unfenced(token)
-  return string.sub(token, 1, 1) == '-'
-end
-
 -- replay returns the answer of the last exchange of the stream again, without the
 -- leases that are no longer held. It returns nil if the stored answer is unreadable.
 local function replay()
@@ -380,18 +374,11 @@ take_out(processing, KEYS.gone, done)
 forget_claims(KEYS.refs, KEYS.ids, KEYS.backrefs, mine)
 trim()
 
--- changed says whether the peer has changed the list of dead letters since.
-local function changed()
-  local state = redis.call('HGET', KEYS.records, '')
-  local length = redis.call('LLEN', KEYS.dlq)
-  return state and (string.match(state, '^%d+') ~= whole(length) or redis.call('ZCARD', KEYS.places) > length)
-end
-
 local due = next_due()
 local orphans = '0'
 if due ~= 0 then
   redis.call('DEL', KEYS.hint) -- the next publish must hint again
-  if #claimed == 0 and (changed() or redis.call('HLEN', tokens) > redis.call('ZCARD', deadlines)) then orphans = '1' end
+  if #claimed == 0 and (changed(KEYS.dlq, KEYS.places, KEYS.records) or redis.call('HLEN', tokens) > redis.call('ZCARD', deadlines)) then orphans = '1' end
 end
 local why, died, body = join(refusals), join(deaths), join(leases)
 local finish = text(finish_ms / 1000)

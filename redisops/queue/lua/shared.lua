@@ -1,8 +1,8 @@
 -- Queue: put before the scripts of queues, after the prelude. It knows stored
 -- messages, and takes them out of the processing list without walking it.
 --
--- Gives: PREFIX instants whole deliveries tokens_after hex_of raw id_of ordered_id free
---   test_owners free_ids is_free forget_claims noted unnote take_out
+-- Gives: PREFIX instants whole deliveries tokens_after unfenced hex_of raw id_of ordered_id
+--   free test_owners free_ids is_free forget_claims noted unnote take_out
 
 -- NEAR is how many entries of the processing list are looked at from either
 -- end: what is settled is nearly always there, and a walk of the whole list
@@ -39,6 +39,12 @@ local function tokens_after(counter, n, micros)
     redis.call('SET', counter, whole(last))
   end
   return last - n
+end
+
+-- unfenced reports whether a token belongs to a message that is delivered at most
+-- once. Redis does not store such tokens.
+local function unfenced(token)
+  return string.sub(token, 1, 1) == '-'
 end
 
 -- bytes_of maps two hexadecimal digits to their byte.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -25,9 +24,14 @@ func hold(rdb *redis.Client) *ack {
 	return a
 }
 
-func (a *ack) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+// end lets all answers pass.
+func (a *ack) end() error {
+	a.awaited.Store(false)
+	close(a.counted)
+	return a.redis.Close()
 }
+
+func (a *ack) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (a *ack) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -43,6 +47,7 @@ func (a *ack) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
+// answered holds an answer back if Redis has the ack.
 func (a *ack) answered() {
 	if !a.awaited.Load() {
 		return

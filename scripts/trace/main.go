@@ -168,12 +168,12 @@ func last(ctx context.Context, c *wakebell.Client, ack *ack, handled <-chan stru
 		return err
 	}
 	<-time.After(1900 * time.Millisecond) // calls, events and counts of the timers before are over
-	defer close(ack.counted)
-	return count(func() error {
+	err := count(func() error {
 		ack.awaited.Store(true)
 		<-handled
 		return <-ack.seen
 	})
+	return errors.Join(err, ack.end())
 }
 
 func quietActors() *actor.ActorSystem {

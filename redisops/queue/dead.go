@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/internal/queuemessage"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -122,7 +122,7 @@ func (q *Queue) RedriveLetter(ctx context.Context, l wakebelltype.QueueDeadLette
 		var list []any
 		err := q.counted(ctx, keys, 6, func() (err error) {
 			list, err = q.timers.RunList(ctx, 2, redriveScript, keys,
-				l.Payload, l.Entry, before, tail, stored.Rest(l.Payload, nil), o.Window.Milliseconds(), owners)
+				l.Payload, l.Entry, before, tail, queuemessage.Rest(l.Payload, nil), o.Window.Milliseconds(), owners)
 			return err
 		})
 		if err != nil {

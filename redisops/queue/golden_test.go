@@ -35,7 +35,7 @@ type goldenDump struct {
 
 func goldenSteps(t *testing.T) map[string]goldenStep {
 	t.Helper()
-	raw, err := os.ReadFile("../../internal/stored/testdata/golden-queue.json")
+	raw, err := os.ReadFile("../../internal/queuemessage/testdata/golden-queue.json")
 	require.NoError(t, err)
 	var file struct{ Steps []goldenStep }
 	require.NoError(t, json.Unmarshal(raw, &file))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/internal/queuemessage"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -33,7 +33,7 @@ func (q *Queue) Stats(ctx context.Context) (wakebelltype.QueueStats, error) {
 	st.Processing = max(st.Processing, 0) // Python may have removed messages that gone still lists
 	st.Unleased = max(st.Processing-leased, 0)
 	st.Now = scripts.ReadInstant(values[0])
-	if oldest, err := stored.Decode(values[8]); err == nil {
+	if oldest, err := queuemessage.Decode(values[8]); err == nil {
 		if at := publishedAt(oldest.ID, st.Now); at.Before(st.Now) {
 			st.Oldest = at
 		}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/internal/queuemessage"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -119,7 +119,7 @@ func (q *Queue) unleased(ctx context.Context, from, skip int64, limit int) (foun
 
 // noted names a message in the set of those that are gone, as noted of lua/shared.lua does.
 func noted(value string) string {
-	if strings.HasPrefix(value, stored.Prefix) {
+	if strings.HasPrefix(value, queuemessage.Prefix) {
 		return value
 	}
 	return "\x01" + value
@@ -138,7 +138,7 @@ func (q *Queue) describe(ctx context.Context, running bool, page []messageAt) er
 	for i := range page {
 		m := &page[i].message
 		m.Running = running
-		decoded, err := stored.Decode(page[i].value)
+		decoded, err := queuemessage.Decode(page[i].value)
 		if m.ID, m.Payload = decoded.ID, decoded.Payload; err != nil {
 			m.Fault, m.Payload = err.Error(), []byte(page[i].value)
 		}

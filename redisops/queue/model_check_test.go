@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/internal/queuemessage"
 )
 
 // check compares all of Redis with the model.
@@ -59,6 +59,6 @@ func (m *model) check(rt *rapid.T) {
 }
 
 func storedPayload(value string) string {
-	m, _ := stored.Decode(value)
+	m, _ := queuemessage.Decode(value)
 	return string(m.Payload)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/metrics"
-	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/internal/queuemessage"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -108,7 +108,7 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 		to, bytes := from, 0
 		var rests []string
 		for to < len(messages) && to-from < limit {
-			rest := stored.Rest(messages[to].Payload, messages[to].Headers)
+			rest := queuemessage.Rest(messages[to].Payload, messages[to].Headers)
 			if bytes += len(rest); to > from && bytes > layout.BatchBytes {
 				break
 			}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/internal/queuemessage"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -248,7 +248,7 @@ func slowPayload(message string) ([]byte, bool) {
 	if len(message) < 1<<10 {
 		return nil, false
 	}
-	m, err := stored.Decode(message)
+	m, err := queuemessage.Decode(message)
 	return m.Payload, err == nil
 }
 
@@ -316,7 +316,7 @@ func (r *answerReader) message(now time.Time) exchange.Lease {
 	value := r.Take(r.Count())
 	l.Failures = max(l.Claims-1, 0)
 	l.Token = exchange.Token(token + " " + value)
-	m, err := stored.Decode(value)
+	m, err := queuemessage.Decode(value)
 	if err != nil {
 		l.Fault = err.Error()
 	}

@@ -1,4 +1,4 @@
-package stored
+package queuemessage
 
 import (
 	"encoding/json"

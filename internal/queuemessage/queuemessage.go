@@ -1,7 +1,7 @@
-// Package stored encodes and decodes the messages of redis-message-queue: a
+// Package queuemessage encodes and decodes the messages of redis-message-queue: a
 // prefix, and JSON with an id and a payload. Redis finds a message by its stored
 // bytes, so they are never decoded and encoded again.
-package stored
+package queuemessage
 
 import (
 	"encoding/hex"

@@ -26,12 +26,22 @@ const (
 	deliverBatch  = 100     // leases of an exchange, as a poller claims at most
 	deliverLoops  = 2       // exchanges at a time, as a poller has at most
 	leaseTTL      = 30 * time.Second
+
+	loaders = 4 // callers that schedule what is due later
 )
 
 // loadTimers schedules n timers that are due at once, with bodies of a given size. All
 // contenders have ids of the same length.
 func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int, options ...wakebell.ScheduleOption) error {
-	conn, err := connection.New(w.rdb, connection.Config{Logger: quiet()})
+	name, body := wakebell.NewTopic[[]byte](topic), bytes.Repeat([]byte("x"), bodyBytes)
+	return loadAll(ctx, w.rdb, 1, n, func(i int) wakebell.Draft {
+		return name.Draft(body, append(options, wakebell.ID(timerID(i)))...)
+	})
+}
+
+// loadAll schedules n timers, batchSize in a call and from several callers.
+func loadAll(ctx context.Context, rdb redis.UniversalClient, callers, n int, draft func(i int) wakebell.Draft) error {
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
 	if err != nil {
 		return err
 	}
@@ -39,18 +49,17 @@ func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int, o
 	if err != nil {
 		return err
 	}
-	name, body := wakebell.NewTopic[[]byte](topic), bytes.Repeat([]byte("x"), bodyBytes)
-	drafts := make([]wakebell.Draft, 0, 500)
-	for i := range n {
-		drafts = append(drafts, name.Draft(body, append(options, wakebell.ID(timerID(i)))...))
-		if len(drafts) == cap(drafts) || i == n-1 {
-			if _, err := client.Schedule(ctx, drafts...); err != nil {
-				return fmt.Errorf("load: %w", err)
-			}
-			drafts = drafts[:0]
+	return calls((n+batchSize-1)/batchSize, callers, func(call int) error {
+		first := (call - 1) * batchSize
+		drafts := make([]wakebell.Draft, 0, batchSize)
+		for i := first; i < min(first+batchSize, n); i++ {
+			drafts = append(drafts, draft(i))
 		}
-	}
-	return nil
+		if _, err := client.Schedule(ctx, drafts...); err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+		return nil
+	})
 }
 
 // timerID returns an id of 22 characters, like those that Wakebell generates. As there,

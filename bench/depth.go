@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -46,24 +45,9 @@ func usedByRedis(ctx context.Context, w *world) (float64, error) {
 
 // loadPending schedules n timers for later, with texts of 100 bytes and ids from a number on.
 func loadPending(ctx context.Context, w *world, topic string, from, n int) error {
-	conn, err := connection.New(w.rdb, connection.Config{Logger: quiet()})
-	if err != nil {
-		return err
-	}
-	client, err := wakebell.NewClient(conn)
-	if err != nil {
-		return err
-	}
 	name, body := wakebell.NewTopic[string](topic), strings.Repeat("x", 100)
-	const callers = 4
-	return calls((n+batchSize-1)/batchSize, callers, func(i int) error {
-		first := (i - 1) * batchSize
-		drafts := make([]wakebell.Draft, 0, batchSize)
-		for k := first; k < min(first+batchSize, n); k++ {
-			drafts = append(drafts, name.Draft(body, wakebell.ID(timerID(from+k)), wakebell.In(24*time.Hour+time.Duration(k)*time.Millisecond)))
-		}
-		_, err := client.Schedule(ctx, drafts...)
-		return err
+	return loadAll(ctx, w.rdb, loaders, n, func(i int) wakebell.Draft {
+		return name.Draft(body, wakebell.ID(timerID(from+i)), wakebell.In(24*time.Hour+time.Duration(i)*time.Millisecond))
 	})
 }
 

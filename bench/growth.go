@@ -16,7 +16,6 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
 )
 
 // axis is along what the rate is measured while all else stays: timers that are due at the same
@@ -143,23 +142,9 @@ func (d dueTogether) node(rdb redis.UniversalClient, handled *atomic.Int64) (*wa
 
 // load schedules n timers evenly, a few topics a call.
 func (d dueTogether) load(ctx context.Context, rdb redis.UniversalClient, n int, due time.Time) error {
-	conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
-	if err != nil {
-		return err
-	}
-	client, err := wakebell.NewClient(conn)
-	if err != nil {
-		return err
-	}
-	body := make([]byte, 100)
-	perTopic := (n + d.topics - 1) / d.topics
-	return calls((n+batchSize-1)/batchSize, 4, func(i int) error {
-		var drafts []wakebell.Draft
-		for k := (i - 1) * batchSize; k < min(i*batchSize, n); k++ {
-			drafts = append(drafts, d.topic(k/perTopic).Draft(body, wakebell.ID(timerID(k)), wakebell.At(due)))
-		}
-		_, err := client.Schedule(ctx, drafts...)
-		return err
+	body, perTopic := make([]byte, 100), (n+d.topics-1)/d.topics
+	return loadAll(ctx, rdb, loaders, n, func(i int) wakebell.Draft {
+		return d.topic(i/perTopic).Draft(body, wakebell.ID(timerID(i)), wakebell.At(due))
 	})
 }
 

@@ -78,9 +78,12 @@ func (s *Stored) score() string {
 	return scripts.ScoreText(s.Due)
 }
 
+// tried reports whether the timer was claimed before: a snooze leaves its reason and no attempt.
+func (s *Stored) tried() bool { return s.Claims > 0 || s.Failures > 0 || s.LastError != "" }
+
 // record is the lease record of the timer, as lua/prelude.lua writes it.
 func (s *Stored) record() string {
-	if s.Never || s.Claims == 0 && s.Failures == 0 && s.LastError == "" && s.FirstScheduled.IsZero() {
+	if s.Never || !s.tried() && s.FirstScheduled.IsZero() {
 		return ""
 	}
 	at, first := scripts.ScoreText(s.At), ""
@@ -218,7 +221,7 @@ func (s *Timers) describeStored(v []string) (Stored, error) {
 		ID: t.ID, Key: t.Key, At: t.Activation, Due: t.Activation, Never: t.NeverDue,
 		Claims: t.Claims, Failures: t.Failures, LastError: t.LastError, FirstScheduled: t.FirstScheduled, Payload: []byte(v[5]),
 	}
-	if !t.Running && t.Claims+t.Failures > 0 {
+	if !t.Running && stored.tried() {
 		stored.Due = t.Due
 	}
 	if epoch := time.Unix(0, 0).UTC(); !t.NeverDue && stored.At.Before(epoch) { // a score below 0, or -inf
@@ -257,7 +260,7 @@ func (s Fenced) Put(ctx context.Context, topic string, mode PutMode, list []Stor
 	for i := range list {
 		t := &list[i]
 		held := "0"
-		if t.Key != "" && t.Claims > 0 {
+		if t.Key != "" && t.tried() {
 			held = "1"
 		}
 		args = append(args, t.ID, t.score(), t.Payload, t.record(), t.Key, t.place(), held)

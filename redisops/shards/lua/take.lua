@@ -126,7 +126,7 @@ local function load(key, list)
     elseif t and of == key then
       t.key, t.place, t.rate, t.held, t.member = key, place, rate, each.held or false, each.member
       local r = each.sole and current(t.record, t.score)
-      if r and r.failures > 0 then t.held = true end -- it waits for its retry with its key
+      if r and r.tried then t.held = true end -- it waits for its retry with its key
       found[#found + 1] = t
     end
   end

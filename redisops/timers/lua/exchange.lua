@@ -179,7 +179,7 @@ if total > acks then
       local score = r.before
       r.claims, r.before = math.max(0, r.claims - 1), r.activation
       -- The score of a timer that was parked is not its activation.
-      if r.claims == 0 and r.failures == 0 and r.first == '' and (not by_key or same(score, r.activation)) then
+      if r.claims == 0 and not r.tried and r.first == '' and (not by_key or same(score, r.activation)) then
         scored[#scored + 1], scored[#scored + 2] = score, id
         dropped[#dropped + 1] = id
       else

@@ -21,12 +21,12 @@ if number(score) > now and not keyed.parked(score) and not waits_for_token(r) th
   redis.call('ZADD', timeline, now_text, id)
   if r then
     -- A timer that was delivered keeps its activation and its attempts.
-    if r.claims == 0 and r.failures == 0 then r.activation = now_text end
+    if r.claims == 0 and not r.tried then r.activation = now_text end
     r.before = r.activation
     redis.call('HSET', leases, id, record('w', r, now_text))
   end
   local entry = redis.call('HGET', KEYS.keys, id)
-  if keyed.place_of(entry) and not (r and r.claims > 0) then
+  if keyed.place_of(entry) and not (r and (r.claims > 0 or r.tried)) then
     keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
     keyed.schedule({{id = id, instant = now, entry = entry, score = score}}, now_text)
   end

@@ -14,6 +14,7 @@ local bad = mistyped('zset', 'hash')
 if bad then return bad end
 
 local timeline, leases, done = KEYS.timeline, KEYS.leases, 0
+redis.call('HDEL', leases, SENTINEL) -- a first write that Redis allows when its memory is full allows the others
 for i = ARGV_NAMED + 1, #ARGV, 3 do
   local id, claims, failures = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local score = redis.call('ZSCORE', timeline, id)

@@ -132,9 +132,9 @@ type Config struct {
 	// recovers from outages of any length.
 	WaitForRedis time.Duration
 
-	// DeadLetterCap bounds the number of dead letters of each topic by dropping
-	// the oldest. Redis may keep about 100 more, because it drops them in
-	// batches. Default 0, which means no bound.
+	// DeadLetterCap bounds the number of dead letters of each topic, and of each shard of a
+	// topic that has several, by dropping the oldest. Redis may keep about 100 more, because
+	// it drops them in batches. Default 0, which means no bound.
 	DeadLetterCap int64
 
 	// OnDead is called when this node has dead-lettered a timer, after Redis

@@ -47,7 +47,7 @@ func (s *Store) redriveResting(ctx context.Context, l sharding.Layout, topic str
 	}
 	o.Filter = f
 	report := o.Each
-	for _, name := range names {
+	for i, name := range names {
 		if report != nil {
 			o.Each = func(l wakebelltype.RedrivenLetter) {
 				l.Entry = sharding.Place(l.Entry, name)
@@ -62,8 +62,28 @@ func (s *Store) redriveResting(ctx context.Context, l sharding.Layout, topic str
 		if err != nil {
 			return done, err
 		}
+		if i == len(names)-1 {
+			break
+		}
+		last := min(part.Redriven+part.Overwritten, int64(timers.RedrivePage(o.Rate))) // after which a shard does not wait
+		if err := pace(ctx, topic, last, o.Rate); err != nil {
+			return done, err
+		}
 	}
 	return done, nil
+}
+
+// pace waits for as long as n timers may take at a rate per second.
+func pace(ctx context.Context, topic string, n int64, rate int) error {
+	if n == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("redrive on %q: %w", topic, ctx.Err())
+	case <-time.After(time.Duration(n) * time.Second / time.Duration(rate)):
+		return nil
+	}
 }
 
 // movingRedrive redrives dead letters of a topic whose timers move. The timer of a dead
@@ -92,7 +112,7 @@ func (m *movingRedrive) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			made := 0
+			made := int64(0)
 			for j := range page {
 				seen++
 				wrote, err := m.redrive(ctx, names[i], &page[j])
@@ -103,14 +123,10 @@ func (m *movingRedrive) run(ctx context.Context) error {
 					made++
 				}
 			}
-			if after, more = next, next != ""; made == 0 {
-				continue
+			if err := pace(ctx, m.topic, made, m.options.Rate); err != nil {
+				return err
 			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("redrive on %q: %w", m.topic, ctx.Err())
-			case <-time.After(time.Duration(made) * time.Second / time.Duration(m.options.Rate)):
-			}
+			after, more = next, next != ""
 		}
 	}
 	if m.options.Filter.Entry != "" && seen == 0 {

@@ -1,7 +1,9 @@
 package shards
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -46,4 +48,59 @@ func TestRedriveForgetsThatItHasSkipped(t *testing.T) {
 			require.Equal(t, []string{"a"}, f.in(t, f.names(t)))
 		})
 	}
+}
+
+// The rate of a redrive is that of the topic, also where each shard has few dead letters.
+func TestRedriveKeepsItsRateOverShards(t *testing.T) {
+	t.Parallel()
+	for _, count := range []int{1, 64} {
+		t.Run(fmt.Sprintf("%d shards", count), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb, _ := redistest.Embedded(t)
+				f := newFixture(t, rdb, wakebelltype.Keys{}, count)
+				all := numbered(190)
+				for i := range all {
+					all[i].At = time.Now()
+				}
+				f.schedule(t, all...)
+				f.deadLetterAll(t)
+				began := time.Now()
+				done, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Rate: 100})
+				require.NoError(t, err)
+				require.EqualValues(t, 190, done.Redriven)
+				require.InDelta(t, 1.9, time.Since(began).Seconds(), 0.11) // the last page does not wait
+			})
+		})
+	}
+}
+
+// Filters by age go by when dead letters died, also after these were moved or imported.
+func TestAgeOfDeadLettersThatMovedIsThatOfTheirDeaths(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	var letters []timers.DeadLetter
+	for i := range 20 {
+		letters = append(letters, timers.DeadLetter{ID: fmt.Sprintf("old%d", i), Reason: "r", Payload: []byte("p"), Activation: time.Now(), At: time.Now().Add(-time.Hour)})
+	}
+	require.NoError(t, f.PutDead(t.Context(), f.topic, letters))
+	f.schedule(t, timers.Entry{ID: "new"})
+	f.deadLetterAll(t)
+	check := func() {
+		t.Helper()
+		for _, c := range []struct {
+			wakebelltype.DeadFilter
+			want int
+		}{{wakebelltype.DeadFilter{OlderThan: 30 * time.Minute}, 20}, {wakebelltype.DeadFilter{NewerThan: 30 * time.Minute}, 1}} {
+			found, _, err := f.DeadLetters(t.Context(), f.topic, c.DeadFilter, "", 0)
+			require.NoError(t, err)
+			require.Len(t, found, c.want)
+		}
+	}
+	check()
+	f.moveAll(t, f.startMoving(t, 4))
+	check()
+	done, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Filter: wakebelltype.DeadFilter{NewerThan: 30 * time.Minute}})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, done.Redriven)
 }

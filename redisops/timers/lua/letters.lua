@@ -19,7 +19,7 @@ end
 local function walk(key, from, upto, limit, max_bytes, match, visit)
   local now = clock()
   local seen, taken, bytes = 0, 0, 0
-  if from == '-' and match.newer then
+  if from == '-' and match.newer then -- none was added before it died
     from = string.format('%.0f', math.max(0, math.floor((now - match.newer / 1e6) * 1e3)))
   end
   while true do
@@ -30,12 +30,11 @@ local function walk(key, from, upto, limit, max_bytes, match, visit)
     if taken == limit or seen == 1000 or (seen > 0 and bytes > max_bytes) then return from end
     from = '(' .. id
     seen = seen + 1
-    local age = (now - tonumber(string.match(id, '^%d+')) / 1e3) * 1e6
-    -- Entries are in the order in which they were dead-lettered: all entries after
-    -- the first that is too young are too young.
-    if match.older and age < match.older then return '' end
+    -- The id of one that was moved or imported tells when that was.
+    local died = number(field(values, 'at') or '') or tonumber(string.match(id, '^%d+')) / 1e3
+    local age = (now - died) * 1e6
     local reason = field(values, 'reason') or ''
-    if (not match.newer or age <= match.newer) and
+    if (not match.older or age >= match.older) and (not match.newer or age <= match.newer) and
       string.find(reason, match.text, 1, true) and
       string.sub(reason, 1, #match.prefix) == match.prefix then
       taken = taken + 1

@@ -153,7 +153,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noCounts, "no-counts", false, "do not count in Redis what stats --since shows")
 	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", time.Hour, "how long to wait for Redis at startup")
-	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
+	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, or per shard of it, plus about 100; 0: all")
 	perHostFlag(flags, &f.perHost)
 	f.dash.register(cmd)
 	telemetry.HealthFlag(flags, &f.health)

@@ -34,7 +34,7 @@ func TestDoctor(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code, stderr)
 	require.Empty(t, stderr)
 	findings := objects(t, stdout)
-	require.Len(t, findings, 20)
+	require.Len(t, findings, 21)
 	byCheck := map[any]map[string]any{}
 	for _, f := range findings {
 		byCheck[f["check"]] = f
@@ -63,7 +63,7 @@ func TestDoctor(t *testing.T) {
 	require.Contains(t, stderr, "--topic: empty")
 	code, stdout, stderr = b.call("doctor")
 	require.Equal(t, cli.ExitError, code)
-	require.Contains(t, stderr, "1 of 20 checks are bad")
+	require.Contains(t, stderr, "1 of 21 checks are bad")
 	require.Contains(t, stdout, `bad      types        t: "timers_dead:t" holds a string, want stream`+"\n"+strings.Repeat(" ", 22)+"-> rename or remove")
 	require.Contains(t, stdout, "warn     replicas     none")
 	code, _, _ = b.call("doctor", "-t", "other")
@@ -208,14 +208,14 @@ func TestDoctorOfThousandTopics(t *testing.T) {
 	h.commands.Store(0)
 	findings, err := c.Diagnose(t.Context(), topics...)
 	require.NoError(t, err)
-	require.Len(t, findings, 10+10*1000)
+	require.Len(t, findings, 10+11*1000)
 	require.Less(t, h.trips.Load(), int64(300))
 	require.Less(t, h.commands.Load(), int64(100*1000))
 
 	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr}
 	code, stdout, stderr := b.call("doctor")
 	require.Equal(t, cli.ExitError, code)
-	require.Contains(t, stderr, "1000 of 10010 checks are bad")
+	require.Contains(t, stderr, "1000 of 11010 checks are bad")
 	require.Less(t, strings.Count(stdout, "\n"), 50, stdout)
 	require.Regexp(t, `^bad      nodes        t999: none, and 1 timers are due, the first for 1000h`, stdout)
 	require.Contains(t, stdout, "bad      nodes        and 990 more; --all shows them")

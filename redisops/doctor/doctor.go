@@ -25,7 +25,7 @@ const ownersCheck = "owners"
 
 var (
 	serverChecks = []string{"reachable", "version", "eviction", "memory", "persistence", "replicas", "clock"}
-	topicChecks  = []string{"slots", "types", "scripts", "rights", "orders", "orphans"}
+	topicChecks  = []string{"slots", "types", "scripts", "rights", "orders", "moves", "orphans"}
 )
 
 // Diagnose checks whether Redis is fit to store these topics, and examines their

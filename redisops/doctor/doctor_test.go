@@ -144,6 +144,7 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		{"evicts marks", set("maxmemory-policy", "volatile-ttl"), "eviction", wakebelltype.GradeWarn, "marks of Once", set("maxmemory-policy", "noeviction")},
 		{"room", func() {}, "memory", wakebelltype.GradeGood, "of 100.0 MiB", func() {}},
 		{"full", set("maxmemory", "1mb"), "memory", wakebelltype.GradeBad, "of 1.0 MiB", set("maxmemory", "0")},
+		{"moved", do("HSET", f.key.Leaving(), "1", "x"), "moves", wakebelltype.GradeWarn, "on their way to another Redis", do("DEL", f.key.Leaving())},
 		{"orphans", do("HSET", f.key.Payloads, "gone", "x"), "orphans", wakebelltype.GradeWarn, "1 payloads without a timer", do("HDEL", f.key.Payloads, "gone")},
 		{"records", do("HSET", f.key.Leases, "gone", "x"), "orphans", wakebelltype.GradeWarn, "1 lease records without", do("HDEL", f.key.Leases, "gone")},
 		{"bare", do("ZADD", f.key.Timeline, "9e9", "bare"), "orphans", wakebelltype.GradeWarn, "1 timers without a payload", do("ZREM", f.key.Timeline, "bare")},

@@ -58,6 +58,7 @@ func (d *doctor) topics(ctx context.Context, names []string) {
 		d.scripts(ctx, fit)
 		d.rights(ctx, fit)
 		d.orders(ctx, fit)
+		d.moves(ctx, fit)
 		d.orphans(ctx, fit, share)
 		for _, p := range all {
 			d.findings = append(d.findings, p.findings...)

@@ -33,6 +33,11 @@ func TestRemoveTopic(t *testing.T) {
 		require.Equal(t, `key "`+f.key.Control+`"`, remove().Use, "a pause is a use")
 		_, err = f.Resume(ctx, f.topic)
 		require.NoError(t, err)
+		for _, outbox := range []string{f.key.Moving(), f.key.Leaving()} {
+			require.NoError(t, f.RDB.HSet(ctx, outbox, "1", "timers").Err())
+			require.Equal(t, `key "`+outbox+`"`, remove().Use, "timers are on their way")
+			require.NoError(t, f.RDB.Del(ctx, outbox).Err())
+		}
 
 		f.due(t, "dead")
 		stream := storetest.NewStream(f.Source(f.topic, SourceOptions{}))

@@ -117,7 +117,7 @@ func (s *Timers) RemoveTopic(ctx context.Context, topic string) (wakebelltype.To
 // in another slot.
 func (s *Timers) removeTopic(ctx context.Context, topic string) (string, error) {
 	k := s.keys.Of(topic)
-	keys := []string{k.Timeline, k.Payloads, k.Dead, k.Control, k.Runs, k.Leases, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.KeyTurns, s.keys.Topics}
+	keys := []string{k.Timeline, k.Payloads, k.Dead, k.Control, k.Runs, k.Moving(), k.Leaving(), k.Leases, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.KeyTurns, s.keys.Topics}
 	if !s.Clustered(ctx) {
 		return s.RunText(ctx, removeTopicScript, keys, topic)
 	}

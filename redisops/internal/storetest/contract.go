@@ -206,8 +206,9 @@ func (c contract) check(args []any) {
 // OfTopic reports whether key is the topic's key, or the registry of topics, that
 // headers call word.
 func OfTopic(key, word string) bool {
-	if word == "cancelled" {
-		return strings.HasPrefix(key, "timers_exchange:") && strings.HasSuffix(key, ":cancelled")
+	switch word {
+	case "cancelled", "moving", "leaving":
+		return strings.HasPrefix(key, "timers_exchange:") && strings.HasSuffix(key, ":"+word)
 	}
 	return strings.HasPrefix(key, "timers_"+word+":") || key == "timers_topics" && word == "topics"
 }

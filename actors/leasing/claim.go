@@ -146,7 +146,12 @@ func (c *Core) sendAll(now time.Time) {
 
 // compose returns the next exchange, or peek of a fallback, of an idle stream, or nil.
 func (c *Core) compose(s *Stream, now time.Time) *Flight {
-	d := c.decide(s, now)
+	d, asks := c.decide(s, now), c.mayAsk(s, now)
+	if d.send == claiming {
+		if d.want = c.share.take(d.want); d.want == 0 {
+			d = decision{send: settling}
+		}
+	}
 	switch d.send {
 	case waits:
 		c.agenda.by(waitsFor(s), d.notBefore)
@@ -155,17 +160,17 @@ func (c *Core) compose(s *Stream, now time.Time) *Flight {
 		c.watch()
 		d.notBefore = c.nextPoll(s, now)
 	}
-	f := s.blankFlight()
-	c.takeSettlements(s, f)
-	c.takeExtensions(s, f, now)
+	var f *Flight // nil while there is nothing to do, as after most events
+	if asks || len(s.toSettle) > 0 || s.extendDue || d.send == looking || d.send == claiming {
+		f = &Flight{stream: s}
+		c.takeSettlements(s, f)
+		c.takeExtensions(s, f, now)
+	}
 	switch d.send {
 	case looking:
 		c.look(f, now)
 		return f
 	case claiming:
-		if d.want = c.share.take(d.want); d.want == 0 {
-			return s.unlessEmpty(f)
-		}
 		f.Request.Want, f.Request.Ahead = d.want, d.ahead
 		f.overdue, c.divider.overdueSeen = c.divider.overdueSeen, false
 		if c.breaker.Breaker != nil {
@@ -175,16 +180,14 @@ func (c *Core) compose(s *Stream, now time.Time) *Flight {
 		c.reserved += d.want
 		c.pace.pollSent(now)
 	}
-	if c.mayAsk(s, now) {
+	if asks || !f.empty() {
 		return f
 	}
-	if f = s.unlessEmpty(f); f == nil {
-		c.agenda.by(poll, d.notBefore)
-		if s.number == 0 {
-			c.agenda[ask] = c.override.askAt
-		}
+	c.agenda.by(poll, d.notBefore)
+	if s.number == 0 {
+		c.agenda[ask] = c.override.askAt
 	}
-	return f
+	return nil
 }
 
 // waitsFor is what a stream waits for.

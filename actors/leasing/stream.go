@@ -14,7 +14,6 @@ type Stream struct {
 	sequence    uint64
 
 	flight   *Flight      // in flight; nil: the stream is idle
-	blank    *Flight      // was composed and had nothing to do; nil: none
 	held     []*Lease     // claimed on this stream
 	toSettle []Settlement // wait for the next exchange
 
@@ -101,22 +100,9 @@ func (s *Stream) settles(most int) bool {
 	return false
 }
 
-// blankFlight returns a flight to be composed.
-func (s *Stream) blankFlight() *Flight {
-	f := s.blank
-	if s.blank = nil; f == nil {
-		f = &Flight{stream: s}
-	}
-	return f
-}
-
-// unlessEmpty returns a composed flight; nil: it has nothing to do.
-func (s *Stream) unlessEmpty(f *Flight) *Flight {
-	if len(f.Request.Settle)+len(f.Request.Extend)+f.Request.Want == 0 {
-		s.blank = f
-		return nil
-	}
-	return f
+// empty reports whether an exchange has nothing to do.
+func (f *Flight) empty() bool {
+	return f == nil || len(f.Request.Settle)+len(f.Request.Extend)+f.Request.Want == 0
 }
 
 func (s *Stream) hold(l *Lease) {

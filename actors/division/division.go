@@ -64,22 +64,29 @@ type Member struct {
 	topic, node string
 	random      func() float64 // in [0, 1)
 
-	joined   bool
-	rank     int // valid while joined
-	size     int // announced nodes
-	until    time.Time
+	*membership // nil: the node has not joined
+
 	next     time.Time // when to announce or to look; zero: not while not joined
 	look     bool      // while not joined: join only if others are announced
 	inFlight bool
-	invite   bool      // the next announcement invites others
-	invited  time.Time // when this node last did
-	stale    bool      // the announcements have changed since the one in flight was sent
+	stale    bool // the announcements have changed since the one in flight was sent
 
 	lost      int       // races since lostSince
 	lostSince time.Time // when the first of them was lost
 	blocked   time.Time // no announcement before, because the last one failed
-	claims    int       // timers since claimsFrom
-	from      time.Time // since when claims counts
+}
+
+// membership is what only a node that has joined needs. Of a node with thousands of topics,
+// most have no other node.
+type membership struct {
+	rank  int
+	size  int // announced nodes
+	until time.Time
+
+	invite  bool      // the next announcement invites others
+	invited time.Time // when this node last did
+	claims  int       // timers since from
+	from    time.Time // since when claims counts
 
 	missed      int       // unasked claims in a row that came too late: each doubles the delay
 	missedAt    time.Time // the last of them; after a Lease they do not count
@@ -95,9 +102,12 @@ func New(topic, node string, random func() float64) *Member {
 	return &Member{topic: topic, node: node, random: random, look: true}
 }
 
+// joined reports whether the node is announced.
+func (m *Member) joined() bool { return m.membership != nil }
+
 // active reports whether the member knows its rank among several nodes.
 func (m *Member) active(now time.Time) bool {
-	return m.joined && m.size > 1 && now.Before(m.until)
+	return m.joined() && m.size > 1 && now.Before(m.until)
 }
 
 // The roles of nodes that divide a topic.
@@ -125,7 +135,9 @@ func (m *Member) Fallback(now time.Time) bool { return m.active(now) && m.rank >
 // primary. A fallback that helps continues while it is busy, that is while it knows of
 // more timers or has no free slot.
 func (m *Member) Delay(now time.Time, busy bool) (delay time.Duration, helping bool) {
-	m.helping = m.helping && (busy || now.Before(m.helpUntil))
+	if m.joined() {
+		m.helping = m.helping && (busy || now.Before(m.helpUntil))
+	}
 	switch {
 	case !m.Fallback(now):
 		return 0, false
@@ -142,19 +154,21 @@ func (m *Member) Delay(now time.Time, busy bool) (delay time.Duration, helping b
 // Lost notes that another node had taken the timer that this node polled for. A fallback
 // then stops helping: it is not needed. overdue says that it had seen the timer overdue.
 func (m *Member) Lost(now time.Time, overdue bool) {
-	m.helping = false
-	if overdue {
-		m.missed, m.missedAt = min(m.missed+1, maxMissed), now
+	if m.joined() {
+		m.helping = false
+		if overdue {
+			m.missed, m.missedAt = min(m.missed+1, maxMissed), now
+		}
 	}
 	if now.Sub(m.lostSince) > Lease {
 		m.lost, m.lostSince = 0, now
 	}
-	if m.lost++; m.lost >= joinAfter && !m.joined && (m.look || m.next.IsZero()) && !now.Before(m.blocked) {
+	if m.lost++; m.lost >= joinAfter && !m.joined() && (m.look || m.next.IsZero()) && !now.Before(m.blocked) {
 		m.join(now)
 	}
 	// A primary that loses races competes with a node that is not announced, and that may
 	// never lose one itself.
-	if m.joined && m.rank == 0 && m.lost >= joinAfter && now.Sub(m.invited) > Lease {
+	if m.joined() && m.rank == 0 && m.lost >= joinAfter && now.Sub(m.invited) > Lease {
 		m.invite, m.invited = true, now
 		m.announceBy(now)
 	}
@@ -162,7 +176,9 @@ func (m *Member) Lost(now time.Time, overdue bool) {
 
 // Claimed notes that an exchange claimed timers, the first of them late by so much.
 func (m *Member) Claimed(now time.Time, timers int, late time.Duration) {
-	m.claims += timers
+	if m.joined() {
+		m.claims += timers
+	}
 	if timers > 0 && late >= helpDelay && m.Fallback(now) {
 		m.missed = 0
 		m.help(now)
@@ -176,7 +192,7 @@ func (m *Member) help(now time.Time) { m.helping, m.helpUntil = true, now.Add(he
 // would elect a primary beside it.
 func (m *Member) Changed(now time.Time, kind exchange.HintKind) {
 	m.stale = m.inFlight
-	if m.joined || kind == exchange.HintJoined && !now.Before(m.blocked) {
+	if m.joined() || kind == exchange.HintJoined && !now.Before(m.blocked) {
 		m.join(now.Add(m.within(spread)))
 	}
 }
@@ -216,25 +232,24 @@ func (m *Member) Next(now time.Time, able bool) (action exchange.AnnounceAction,
 	switch {
 	case m.inFlight:
 		return "", time.Time{}
-	case !able && m.joined:
+	case !able && m.joined():
 		action = exchange.AnnounceLeave
 	case !able:
 		m.next, m.lost = time.Time{}, 0
 		return "", time.Time{}
 	case m.next.IsZero() || now.Before(m.next):
 		return "", m.next
-	case !m.joined && m.look:
+	case !m.joined() && m.look:
 		m.look, action = false, exchange.AnnounceStay // which adds no node
-	case !m.joined:
+	case !m.joined():
 		action = exchange.AnnounceJoin
 	case m.idle(now):
 		action = exchange.AnnounceDissolve
 	case m.invite:
-		action = exchange.AnnounceInvite
+		m.invite, action = false, exchange.AnnounceInvite
 	default:
 		action = exchange.AnnounceStay
 	}
-	m.invite = false
 	m.inFlight = true
 	return action, time.Time{}
 }
@@ -258,7 +273,7 @@ func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, a
 	m.inFlight, m.stale, m.next = false, false, time.Time{}
 	rank := rendezvous.Rank(m.topic, m.node, answer.Nodes)
 	if err != nil || rank < 0 || action == exchange.AnnounceLeave || action == exchange.AnnounceDissolve {
-		m.joined, m.helping, m.lost = false, false, 0
+		m.membership, m.lost = nil, 0
 		switch {
 		case err != nil:
 			m.look, m.blocked = true, now.Add(Lease)
@@ -269,10 +284,13 @@ func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, a
 		}
 		return m.Role(now) != before
 	}
-	if !m.joined || m.rank != rank {
+	if !m.joined() {
+		m.membership = &membership{rank: rank, from: now}
+	}
+	if m.rank != rank {
 		m.claims, m.from = 0, now
 	}
-	m.joined, m.rank, m.size, m.until = true, rank, len(answer.Nodes), sent.Add(Lease)
+	m.rank, m.size, m.until = rank, len(answer.Nodes), sent.Add(Lease)
 	m.next = now.Add(time.Duration(float64(Lease/3) * (0.8 + 0.4*m.random())))
 	m.announceBy(now.Add(answer.Expires + m.within(spread))) // of a node that died
 	if stale {
@@ -292,7 +310,10 @@ func latest(a, b time.Time) time.Time {
 // are due (behind), and it has not claimed them for a while. full says that it has no
 // free slot. It returns the highest rank to ask, 0 for none, and when to ask again.
 func (m *Member) Help(now time.Time, behind, full bool) (rank int, at time.Time) {
-	if !behind || !m.active(now) || m.rank > 0 && (!m.helping || !full) {
+	switch {
+	case !m.joined():
+		return 0, time.Time{}
+	case !behind, !m.active(now), m.rank > 0 && (!m.helping || !full):
 		m.behindSince = time.Time{}
 		return 0, time.Time{}
 	}

@@ -124,7 +124,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beats: cfg.Beats, owner: cfg.Owner,
 		env: &host.Env{
-			Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Dispatcher: &host.Dispatcher{}, Options: cfg.props,
+			Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Calls: &host.Calls{}, Dispatcher: &host.Dispatcher{}, Options: cfg.props,
 			LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics,
 		},
 		topics:       map[string]*poller.Shared{},

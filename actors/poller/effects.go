@@ -65,13 +65,17 @@ func (p effects) begin(serve func()) {
 // ReadOverride reads the override in the background.
 func (p effects) ReadOverride() {
 	ctx, read, tell, incarnation := p.queue.ctx, p.Topic.ReadOverride, p.queue.toPoller, p.incarnation
-	p.io.Go(func() {
+	p.io.Add(1)
+	p.calls.Go(p.Source.Shard(), func() {
+		defer p.io.Done()
 		override, err := host.Recovered("reading the override", func() (ClusterOverride, error) { return read(ctx) })
 		tell(overrideRead{incarnation: incarnation, override: override, err: err})
 	})
 }
 
-// announceTimeout bounds an announcement, because a drain waits for the last one.
+// announceTimeout bounds an announcement, because a drain waits for the last one. It is not ended
+// by the end of the incarnation too: a context that has had a child keeps a map of 250 bytes, in
+// each idle topic.
 const announceTimeout = time.Second
 
 // Announce sends an announcement in the background.
@@ -79,7 +83,7 @@ func (p effects) Announce(action exchange.AnnounceAction) {
 	ctx, tell, announcer, incarnation, sent := p.queue.ctx, p.queue.toPoller, p.Announcer, p.incarnation, time.Now()
 	a := exchange.Announcement{Action: action, Node: p.Node, Lease: division.Lease}
 	p.io.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
 		defer cancel()
 		answer, err := host.Recovered("announcing", func() (exchange.Announced, error) { return announcer.Announce(ctx, a) })
 		tell(announced{incarnation: incarnation, action: action, sent: sent, answer: answer, err: err})
@@ -99,7 +103,7 @@ func (p effects) AskForHelp(rank int) {
 	})
 }
 
-// reportTimeout bounds a report, because a drain waits for the last one.
+// reportTimeout bounds a report as announceTimeout does an announcement.
 const reportTimeout = time.Second
 
 // Report stores the state of this node in the background, for three intervals, or removes it.
@@ -110,7 +114,7 @@ func (p effects) Report(withdraw bool) {
 	}
 	ctx, tell, reporter, node, incarnation := p.queue.ctx, p.queue.toPoller, p.Reporter, p.Node, p.incarnation
 	p.io.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 		defer cancel()
 		_, err := host.Recovered("reporting", func() (struct{}, error) { return struct{}{}, reporter.Report(ctx, node, state, life) })
 		tell(reported{incarnation, err})

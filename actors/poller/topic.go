@@ -102,6 +102,7 @@ type Shared struct {
 	logLimit   *loglimit.Limiter
 	random     func() float64
 	io         *sync.WaitGroup // the goroutines that call the source
+	calls      *host.Calls
 	dispatcher *host.Dispatcher
 	props      []actor.PropsOption // for tests
 }
@@ -116,7 +117,7 @@ type State struct {
 // poller.
 func NewShared(t Topic, env *host.Env, dead *observe.DeadHook, watch *observe.ClockWatch, watchable bool) *Shared {
 	c := &Shared{
-		Topic: t, Logger: t.logger(env.Logger), random: env.Random, dispatcher: env.Dispatcher, props: env.Options, io: env.IO,
+		Topic: t, Logger: t.logger(env.Logger), random: env.Random, dispatcher: env.Dispatcher, props: env.Options, io: env.IO, calls: env.Calls,
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
 	c.Feed.Topic = t.Source.Name()
@@ -166,7 +167,8 @@ func (t *Topic) logger(log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// Change changes the settings in force; only the supervisor calls it.
+// Change changes the state; only the supervisor calls it. do replaces the settings, and does not
+// change them.
 func (c *Shared) Change(do func(*State)) {
 	state := *c.State.Load()
 	do(&state)

@@ -26,6 +26,8 @@ type Env struct {
 	Random func() float64
 	// IO counts the goroutines that call the source, so that Stop can wait for them.
 	IO *sync.WaitGroup
+	// Calls runs calls of the source that all pollers of a shard may make at once.
+	Calls *Calls
 	// LogLimit limits the log lines about timers, which peers can cause.
 	LogLimit *loglimit.Limiter
 	// Dispatcher runs the actors' mailboxes; nil: protoactor-go's own does.

@@ -127,7 +127,9 @@ func overridden(with wakebelltype.Settings) func(*poller.Settings) {
 func overriddenByNone(to *poller.Settings) { override(to, wakebelltype.Settings{}) }
 
 func override(to *poller.Settings, with wakebelltype.Settings) {
-	*to = leasing.SettingsOf(tuning.Override(to.Public(), with))
+	set := leasing.SettingsOf(tuning.Override(to.Public(), with))
+	set.Shards, set.Part = to.Shards, to.Part // which users do not set
+	*to = set
 }
 
 // Errors of the calls that change a running System.

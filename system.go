@@ -189,12 +189,14 @@ func (s *System) actorTopic(h *Handler, physical string, shards int) poller.Topi
 		source = s.hooks.Source(source)
 	}
 	mw := slices.Concat(s.decoding(*h), s.cfg.Middleware, h.set.middleware)
+	tuned := s.tunable(h.set)
+	tuned.Part, tuned.Shards = s.parts[h.topic][physical], shards
 	measures := s.on.Metrics.Handler(physical, h.set.queue != nil)
 	topic := poller.Topic{
 		Source:   s.on.Metrics.Source(source),
 		Handle:   measured(measures, chain(of, mw, s.tracer.Consumer())),
 		Target:   h.set.target,
-		Settings: s.tunable(h.set),
+		Settings: &tuned,
 		Policy: leasing.Policy{
 			DiscardRejects:     h.set.discardRejected,
 			RetryOnLeaseExpiry: h.set.retryOnExpiry,
@@ -215,8 +217,7 @@ func (s *System) actorTopic(h *Handler, physical string, shards int) poller.Topi
 	if s.hooks.NoWindow && topic.Window == poller.AutomaticWindow {
 		topic.Window = 0
 	}
-	topic.Part = s.parts[h.topic][physical]
-	if topic.Shards = shards; h.set.queue == nil {
+	if h.set.queue == nil {
 		topic.ShardGroup = s.groups.named(groupOfShards + h.topic)
 	}
 	if physical != full {

@@ -110,6 +110,7 @@ type Runtime struct {
 
 	mu           sync.Mutex                     // guards what follows
 	topics       map[string]*poller.Shared      // the supervisor alone changes them
+	settings     *poller.Settings               // of the topic that was made last, for others that have the same
 	clocks       map[string]*observe.ClockWatch // by shard
 	outages      map[string]metrics.Outage      // by shard; the supervisor alone changes them
 	unresponsive map[string]time.Time           // by topic, since when its poller does not answer; "": the supervisor
@@ -178,10 +179,22 @@ func (rt *Runtime) Counters() map[string]wakebelltype.Counters {
 func (rt *Runtime) RecordsFailed() int64 { return rt.records.Failed() }
 
 func (rt *Runtime) newTopic(t poller.Topic) *poller.Shared {
+	t.Settings = rt.share(t.Settings)
 	c := poller.NewShared(t, rt.env, rt.deadHook, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
 	c.RecordWith(rt.records)
 	c.Feed.Describe = func() wakebelltype.NodeState { return rt.describe(c) }
 	return c
+}
+
+// share returns the settings of the topic before, if they are the same: thousands of idle topics
+// then have one copy.
+func (rt *Runtime) share(s *poller.Settings) *poller.Settings {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.settings == nil || *rt.settings != *s {
+		rt.settings = s
+	}
+	return rt.settings
 }
 
 func (rt *Runtime) addTopic(t *poller.Shared) {

@@ -20,7 +20,7 @@ import (
 
 // topicOn is a topic with short intervals.
 func topicOn(s poller.Source, slots int, h poller.Handle) poller.Topic {
-	return poller.Topic{Source: s, Handle: h, Settings: poller.Settings{
+	return poller.Topic{Source: s, Handle: h, Settings: &poller.Settings{
 		MaxConcurrent: slots, LeaseTTL: time.Minute,
 		PollingInterval: 10 * time.Millisecond, MaxPollingInterval: 100 * time.Millisecond,
 		Retry: poller.Retry{Initial: time.Second, Max: time.Hour, MaxFailures: 10},

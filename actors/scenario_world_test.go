@@ -221,7 +221,7 @@ func (w *world) node(words []string) {
 		cfg.Topics = append(cfg.Topics, poller.Topic{
 			Source: source,
 			Handle: func(ctx context.Context, d *poller.Delivery) poller.Outcome { return w.deliver(ctx, n, d) },
-			Settings: poller.Settings{
+			Settings: &poller.Settings{
 				MaxConcurrent: w.number(set["concurrent"]),
 				LeaseTTL:      w.duration(set["lease"]), MaxLeaseAge: w.duration(set["age"]),
 				PollingInterval: w.duration(set["poll"]), MaxPollingInterval: w.duration(set["max_poll"]),

@@ -149,7 +149,11 @@ func (rt *Runtime) Remove(name string, timeout time.Duration) (*messages.TopicDr
 
 // Tune changes the settings of a topic while it runs. Error: ErrNoTopic.
 func (rt *Runtime) Tune(name string, change func(*poller.Settings)) error {
-	_, err := rt.ask(retuneTopic{name, func(s *poller.State) { change(&s.Settings) }}, supervisorTimeout)
+	_, err := rt.ask(retuneTopic{name, func(s *poller.State) {
+		settings := *s.Settings
+		change(&settings)
+		s.Settings = &settings
+	}}, supervisorTimeout)
 	return err
 }
 
@@ -168,7 +172,7 @@ func (rt *Runtime) State(name string) (s poller.Settings, paused bool, err error
 		return poller.Settings{}, false, fmt.Errorf("%w: %q", ErrNoTopic, name)
 	}
 	state := t.State.Load()
-	return state.Settings, state.Paused, nil
+	return *state.Settings, state.Paused, nil
 }
 
 // supervisorTimeout bounds the wait for the supervisor, which never blocks; only

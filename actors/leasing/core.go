@@ -69,7 +69,7 @@ const (
 
 // Config is what a Core knows of its topic and of its caller.
 type Config struct {
-	Policy
+	*Policy  // nil: the zero Policy
 	Effects  Effects
 	Counters *observe.Counters // what operators see; they outlive the core
 	Guards   *Guards           // outlive the core
@@ -90,8 +90,9 @@ type Config struct {
 // Core is the state of a poller. Its methods must not be called concurrently.
 type Core struct {
 	Config
-	// Settings are in force: those of the topic with the override.
-	Settings
+	// Settings are in force: those of the topic with the override. They are replaced, and never
+	// changed: topics with the same settings share them.
+	*Settings
 	paused   bool // claims nothing
 	withheld bool // it is paused because its part of a limit is nothing
 
@@ -109,7 +110,7 @@ type Core struct {
 	share       share
 	override    override
 	outage      outage
-	reports     reports
+	reports     *reports // nil: nothing was reported
 	longRuns    longRuns
 	runs        runs
 	orphans     orphans
@@ -121,14 +122,17 @@ type Core struct {
 
 // New returns the core of a poller that has just started.
 func New(cfg Config) *Core {
-	c := &Core{Config: cfg}
+	if cfg.Policy == nil {
+		cfg.Policy = &Policy{}
+	}
+	c := &Core{Config: cfg, Settings: &Settings{}}
 	c.pace, c.window = pace{random: cfg.Random}, window{fixed: cfg.Window}
 	return c
 }
 
 // Start begins with the settings of the topic. Nothing is claimed before the override has
 // been read, if there is one.
-func (c *Core) Start(now time.Time, s Settings, paused bool) {
+func (c *Core) Start(now time.Time, s *Settings, paused bool) {
 	c.pace.pollWithin(now, 0)
 	if c.breaker.Breaker = c.Guards.Breaker; c.breaker.Breaker != nil {
 		c.breaker.reported = c.breaker.State(now)
@@ -153,25 +157,25 @@ func (c *Core) Stop() {
 // Apply puts the topic's settings and the override in force, at the start and after each
 // change. A change applies to running handlers too: LeaseTTL from the next extension,
 // MaxLeaseAge at once, retry settings when the handler returns. A lower MaxConcurrent ends
-// none.
-func (c *Core) Apply(now time.Time, s Settings, paused bool) {
+// none. The caller does not change s afterwards.
+func (c *Core) Apply(now time.Time, s *Settings, paused bool) {
 	c.override.ownPaused = paused
 	c.putInForce(now, s)
 }
 
 // applySettings is Apply with the settings of the topic as they are known.
-func (c *Core) applySettings(now time.Time) { c.putInForce(now, c.ownSettings()) }
+func (c *Core) applySettings(now time.Time) { c.putInForce(now, c.override.own) }
 
 // putInForce is Apply for a topic that is paused as before.
-func (c *Core) putInForce(now time.Time, own Settings) {
+func (c *Core) putInForce(now time.Time, own *Settings) {
 	wasPaused, flow := c.paused, c.Flow
-	c.Settings = own
+	changed := *own
 	if c.override.Apply != nil {
-		c.override.Apply(&c.Settings)
+		c.override.Apply(&changed)
 	}
-	c.Settings, c.withheld = c.ofPart(own.Part)
-	if c.override.own = nil; own != c.Settings { // otherwise those in force tell them
-		c.override.own = new(own)
+	changed, c.withheld = changed.ofPart(own.Part)
+	if c.override.own, c.Settings = own, own; changed != *own {
+		c.Settings = &changed
 	}
 	c.paused = c.withheld || c.override.ownPaused || c.override.Paused || (c.Overrides && !c.override.known)
 	if wasPaused && !c.paused {

@@ -15,7 +15,7 @@ import (
 // memory as long as the topic is open.
 func TestSettledLeasesAreNotRetained(t *testing.T) {
 	t.Parallel()
-	c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
+	c, s := &Core{Config: Config{Policy: &Policy{}, Counters: &observe.Counters{}}, Settings: &Settings{}}, &Stream{}
 	var leases []*Lease
 	for range 3 {
 		leases = append(leases, &Lease{Lease: &exchange.Lease{}, Run: &run{}})
@@ -35,7 +35,7 @@ func TestSettledLeasesAreNotRetained(t *testing.T) {
 
 func TestExchangesRejectFewer(t *testing.T) {
 	t.Parallel()
-	c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
+	c, s := &Core{Config: Config{Policy: &Policy{}, Counters: &observe.Counters{}}, Settings: &Settings{}}, &Stream{}
 	for i := range 900 {
 		l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
 		s.hold(l)
@@ -64,7 +64,7 @@ func TestExchangesWithLimitsByKeySettleFewer(t *testing.T) {
 		{exchange.Flow{PerKey: 1}, []int{150, 150, 150}},
 		{exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second}, []int{150, 150, 150}},
 	} {
-		c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
+		c, s := &Core{Config: Config{Policy: &Policy{}, Counters: &observe.Counters{}}, Settings: &Settings{}}, &Stream{}
 		c.Flow = test.flow
 		for range 450 {
 			l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
@@ -116,7 +116,7 @@ func idle(t testing.TB) (*mute, *exchange.Reply) {
 		Effects: m, Counters: &observe.Counters{}, Guards: &Guards{}, Peeks: true,
 		Random: func() float64 { return 0.5 }, NewName: func() string { return "name" }, Topic: "t",
 	})
-	m.core.Start(m.now, Settings{MaxConcurrent: 100, LeaseTTL: time.Minute, PollingInterval: time.Second, MaxPollingInterval: time.Second}, false)
+	m.core.Start(m.now, &Settings{MaxConcurrent: 100, LeaseTTL: time.Minute, PollingInterval: time.Second, MaxPollingInterval: time.Second}, false)
 	m.core.Advance(m.now)
 	require.NotNil(t, m.flight)
 	none := &exchange.Reply{Remaining: time.Minute, Next: -1}

@@ -96,7 +96,7 @@ func (c *Core) checkDrain(now time.Time) {
 		return
 	}
 	c.drain.checked = true
-	busy, inHand := c.divider.announcing || c.reports.sending, false // others take over when they know that this node leaves
+	busy, inHand := c.divider.announcing || c.reports != nil && c.reports.sending, false // others take over when they know that this node leaves
 	for _, s := range c.streams {
 		busy = busy || s.busy()
 		inHand = inHand || len(s.held) > 0 || len(s.toSettle) > 0 || s.flight != nil && len(s.flight.Settling) > 0

@@ -37,15 +37,7 @@ type override struct {
 	control, noticed string    // mark of the override; of the settings for which it is being read, if an answer said that they had changed
 	askAt            time.Time // when to ask whether the settings have changed; zero: claims do
 
-	own *Settings // of the node, where those in force differ; nil: they are the same
-}
-
-// ownSettings returns the settings of the node, which the override changes.
-func (c *Core) ownSettings() Settings {
-	if c.override.own != nil {
-		return *c.override.own
-	}
-	return c.Settings
+	own *Settings // of the node, which the override changes
 }
 
 const (
@@ -149,9 +141,9 @@ func (c *Core) OverrideRead(now time.Time, o Override, err error) {
 
 // orphans are the remains of timers that no longer exist.
 type orphans struct {
-	removing  bool
 	removedAt time.Time // last
-	held      bool      // some were left then, because timers must have been lost
+	removing  bool
+	held      bool // some were left then, because timers must have been lost
 }
 
 // orphansEvery is the minimum interval between two collections in a topic.

@@ -41,9 +41,14 @@ func (c *Core) mayReport() bool {
 // report sends the report that is due, and none for each delivery: a change of the breaker
 // at once, others at intervals. A drain removes it.
 func (c *Core) report(now time.Time) {
-	r := &c.reports
 	c.agenda[reportState] = time.Time{}
-	is := reported{breaker: c.breaker.changes, concurrency: c.concurrency.limit, flow: c.Flow, runs: c.longRuns.changes, withdrawn: c.drain != nil || !c.mayReport()}
+	if c.reports == nil {
+		if !c.mayReport() {
+			return
+		}
+		c.reports = &reports{}
+	}
+	r, is := c.reports, reported{breaker: c.breaker.changes, concurrency: c.concurrency.limit, flow: c.Flow, runs: c.longRuns.changes, withdrawn: c.drain != nil || !c.mayReport()}
 	if c.outage.down || r.sending || is.withdrawn && (r.last.IsZero() || r.sent.withdrawn) {
 		return
 	}

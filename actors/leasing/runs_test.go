@@ -27,7 +27,7 @@ func TestOnlyPerKeyOneAloneHasRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.open(Config{Policy: Policy{KeyRun: 10}}, Settings{
+			w.open(Config{Policy: &Policy{KeyRun: 10}}, Settings{
 				Flow: c.flow, MaxConcurrent: 5, LeaseTTL: 10 * time.Second, PollingInterval: time.Second, MaxPollingInterval: time.Second,
 			}, nil)
 			f, _ := w.flight(nil)

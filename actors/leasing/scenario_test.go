@@ -100,8 +100,8 @@ func (w *world) commands() map[string]func(words []string) {
 		"probe":    func([]string) { w.core.Probe() },
 		"resume":   func(words []string) { w.core.Resume(w.now, w.duration(words[0])) },
 		"drain":    func(words []string) { w.core.Drain(w.now, w.duration(words[0])) },
-		"pause":    func([]string) { w.core.Apply(w.now, w.core.ownSettings(), true) },
-		"unpause":  func([]string) { w.core.Apply(w.now, w.core.ownSettings(), false) },
+		"pause":    func([]string) { w.core.Apply(w.now, w.core.override.own, true) },
+		"unpause":  func([]string) { w.core.Apply(w.now, w.core.override.own, false) },
 	}
 }
 
@@ -140,7 +140,7 @@ func (w *world) create(words []string) {
 		set[key] = value
 	}
 	cfg := Config{
-		Policy: Policy{Window: w.duration(set["window"]), NoPrefetch: set["prefetch"] == "off", KeyRun: w.number(set["run"])},
+		Policy: &Policy{Window: w.duration(set["window"]), NoPrefetch: set["prefetch"] == "off", KeyRun: w.number(set["run"])},
 		Peeks:  set["peek"] == "on", Overrides: set["override"] == "on", Reports: set["reports"] == "on", Forwards: set["forwards"] == "on",
 	}
 	cfg.PanicBackoff, cfg.FinalCrashes, cfg.RetryOnLeaseExpiry = set["panics"] == "backoff", set["panics"] == "final", set["panics"] == "expire"

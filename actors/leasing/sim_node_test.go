@@ -35,14 +35,14 @@ type simNode struct {
 func (n *simNode) start() {
 	n.handled, n.sent = map[*Lease]bool{}, map[int]*Flight{}
 	n.core = New(Config{
-		Policy: Policy{Window: n.window}, Effects: n, Counters: &observe.Counters{}, Guards: &Guards{}, Topic: "t",
+		Policy: &Policy{Window: n.window}, Effects: n, Counters: &observe.Counters{}, Guards: &Guards{}, Topic: "t",
 		Random: n.sim.random.Float64, Wake: func() {},
 		NewName: func() string {
 			n.names++
 			return fmt.Sprint(n.name, "-", n.names)
 		},
 	})
-	n.core.Start(n.sim.now, n.settings, false)
+	n.core.Start(n.sim.now, &n.settings, false)
 	n.advance()
 }
 

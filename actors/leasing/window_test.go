@@ -163,7 +163,7 @@ func TestWindowEndsInWholeSteps(t *testing.T) {
 // of a busy topic rarer than the window says.
 func TestWindowsFollowOneAnother(t *testing.T) {
 	t.Parallel()
-	c := &Core{Settings: Settings{LeaseTTL: 30 * time.Second}}
+	c := &Core{Settings: &Settings{LeaseTTL: 30 * time.Second}}
 	start := time.Unix(0, 0)
 	now := start
 	c.window = window{fixed: AutomaticWindow, width: maxWindow, since: start}

@@ -47,7 +47,7 @@ func (w *world) open(cfg Config, s Settings, breaker *guard.Breaker) {
 		return fmt.Sprint("name-", w.names)
 	}
 	w.core = New(cfg)
-	w.core.Start(w.now, s, false)
+	w.core.Start(w.now, &s, false)
 	w.advance()
 }
 

@@ -211,7 +211,7 @@ func (p *poller) start(c actor.Context, now time.Time) {
 	toPoller, free := p.queue.toPoller, shareFree{p.incarnation}
 	_, peeks := p.Source.(Peeker)
 	cfg := leasing.Config{
-		Policy: p.Policy, Effects: effects{p}, Counters: &p.Counters, Guards: &p.guards,
+		Policy: &p.Policy, Effects: effects{p}, Counters: &p.Counters, Guards: &p.guards,
 		Random: p.random, NewName: newStreamName, Wake: func() { toPoller(free) },
 		Forwards: p.Target != nil, Peeks: peeks, Snoozes: snoozes(p.Source), Overrides: p.ReadOverride != nil,
 		Reports: p.Reporter != nil && p.Node != "", Topic: p.Source.Name(),

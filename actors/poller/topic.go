@@ -38,9 +38,9 @@ type Topic struct {
 
 	leasing.Policy
 	// Settings can be changed while the topic runs. All but MaxLeaseAge and Flow must
-	// be above zero.
-	Settings // in force until they are changed
-	Paused   bool
+	// be above zero. Topics may share them: what they point to is never changed.
+	*Settings // in force until they are changed
+	Paused    bool
 
 	History  wakebelltype.HistoryPolicy // which attempts are recorded
 	NoCounts bool                       // nothing is counted in the source
@@ -109,7 +109,7 @@ type Shared struct {
 
 // State is what is in force; it outlives a poller's crash.
 type State struct {
-	Settings Settings
+	Settings *Settings // of all topics that have the same
 	Paused   bool
 }
 

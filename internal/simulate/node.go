@@ -224,11 +224,11 @@ func newPoller(n *node, store *shards.Store, name string, shards int, part shard
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
 	set(p)
 	p.core = leasing.New(leasing.Config{
-		Policy: leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks(), KeyRun: n.sim.plan.KeyRun}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
+		Policy: &leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks(), KeyRun: n.sim.plan.KeyRun}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true, Snoozes: true,
 		NewName: p.newName,
 	})
-	p.core.Start(time.Now(), p.settings(), false)
+	p.core.Start(time.Now(), new(p.settings()), false)
 	p.advance()
 	return p
 }
@@ -258,7 +258,7 @@ func (p *poller) share(shards int, part sharding.Part) {
 		return
 	}
 	p.shards, p.part = shards, part
-	p.event(func(c *leasing.Core) { c.Apply(time.Now(), p.settings(), false) })
+	p.event(func(c *leasing.Core) { c.Apply(time.Now(), new(p.settings()), false) })
 }
 
 // end ends the poller without a drain.

@@ -43,11 +43,11 @@ func (n *node) consume() {
 	}
 	p := &poller{node: n, name: "queue", source: q.Source(queue.SourceOptions{}), shards: 1, account: n.sim.messages}
 	p.core = leasing.New(leasing.Config{
-		Policy: leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
+		Policy: &leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: p.name, Random: n.sim.random.Float64, Wake: func() {}, NewName: p.newName,
 	})
 	n.consumer = p
-	p.core.Start(time.Now(), p.settings(), false)
+	p.core.Start(time.Now(), new(p.settings()), false)
 	p.advance()
 }
 

@@ -25,16 +25,19 @@ type Plan struct {
 	Release  float64       // the share of handlers that give their timers back
 	Timeout  time.Duration // after which a lost answer is noticed
 	Keeping  keeping
-	Loses    bool // Redis loses writes
-	Steps    bool // the clock of Redis steps
-	Damages  bool // Redis loses parts of keys
-	Ops      []Op // during the first two thirds of them there are faults
+	Loses    bool     // Redis loses writes
+	Steps    bool     // the clock of Redis steps
+	Damages  bool     // Redis loses parts of keys
+	Ops      []Op     // during the first two thirds of them there are faults
+	Without  []string // causes that were left out, see leaveOut
+	limit    int      // of events, after which the run is given up; 0: none
 }
 
 // Op is an operation of a plan.
 type Op struct {
 	At     time.Duration
 	kind   *kind
+	Number int // in the plan as it was drawn
 	Client int
 	ID     int
 	A, B   int // what the operation makes of them
@@ -124,6 +127,9 @@ func DrawShape(seed uint64, ops int, shape Shape) *Plan {
 	p.withLosses()
 	p.withSteps()
 	p.withDamage()
+	for i := range p.Ops {
+		p.Ops[i].Number = i
+	}
 	return p
 }
 
@@ -151,41 +157,6 @@ func (p *Plan) Pairs() *pairs.Run {
 		r.Add(op.kind.name, subjects...)
 	}
 	return r
-}
-
-// Shrink returns the plan with as few operations, and as little loss, as break the same
-// invariant. fails reports whether a plan does.
-func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
-	for _, change := range []func(*Plan){
-		func(p *Plan) { p.Loss = 0 }, func(p *Plan) { p.Repeat = 0 }, func(p *Plan) { p.Nodes = 1 },
-	} {
-		smaller := *p
-		if change(&smaller); fails(&smaller) {
-			p = &smaller
-		}
-	}
-	smaller := *p
-	smaller.Ops = Fewest(p.Ops, func(ops []Op) bool {
-		with := *p
-		with.Ops = ops
-		return fails(&with)
-	})
-	return &smaller
-}
-
-// Fewest leaves out halves of a list, quarters and so on down to single elements, as long as what
-// is left fails.
-func Fewest[T any](list []T, fails func([]T) bool) []T {
-	for size := len(list) / 2; size > 0; size /= 2 {
-		for from := 0; from < len(list); {
-			if fewer := slices.Delete(slices.Clone(list), from, min(from+size, len(list))); fails(fewer) {
-				list = fewer
-			} else {
-				from += size
-			}
-		}
-	}
-	return list
 }
 
 // with adds operations that are drawn in some plans only. They have a generator of their own, so

@@ -7,6 +7,7 @@ package simulate
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"hash"
 	"hash/fnv"
@@ -35,6 +36,7 @@ type Result struct {
 	Hash      uint64 // of everything that happened
 	Virtual   time.Duration
 	Done      int // operations
+	Events    int // that have happened, which is what a run costs
 	Exchanges int
 	Delivered int
 	Scheduled int
@@ -53,6 +55,9 @@ type Result struct {
 type Broken struct{ Invariant, Text string }
 
 func (b *Broken) Error() string { return b.Invariant + ": " + b.Text }
+
+// errGivenUp ends a run that has reached the limit of its plan.
+var errGivenUp = errors.New("given up")
 
 // sim is a run. One goroutine decides everything, so there is nothing to lock.
 type sim struct {
@@ -133,6 +138,9 @@ func (s *sim) until(end time.Time) {
 	for len(s.events) > 0 && !s.events[0].at.After(end) {
 		e := heap.Pop(&s.events).(event)
 		s.sleepUntil(e.at)
+		if s.result.Events++; s.plan.limit > 0 && s.result.Events > s.plan.limit {
+			panic(errGivenUp)
+		}
 		e.do()
 	}
 	s.sleepUntil(end)
@@ -225,12 +233,15 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 	defer s.rdb.Close() //nolint:errcheck // the server ends too
 	defer func() {
 		if p := recover(); p != nil {
-			broken, ok := p.(*Broken)
-			if !ok {
-				panic(p)
+			switch p := p.(type) {
+			case *Broken:
+				s.note("BROKEN %v", p)
+				s.result.Broken = p
+			default:
+				if p != errGivenUp {
+					panic(p)
+				}
 			}
-			s.note("BROKEN %v", broken)
-			s.result.Broken = broken
 		}
 		<-time.After(time.Minute) // the goroutines of the stores end when they have nothing to do
 		result = s.result

@@ -6,6 +6,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,6 +28,8 @@ var (
 	simulateOf   = flag.String("simulate.shape", "", "the shape of all plans: dense, days or many; empty: drawn by the seed")
 	simulateAll  = flag.Bool("simulate.v", false, "print what happened")
 	simulateFail = flag.Int("simulate.failures", 1, "plans that break an invariant after which no more are drawn")
+	simulateKeep = flag.String("simulate.keep", "", "the numbers of the operations to run of each plan, and what it is without, such as 3,14,loss; empty: all")
+	shrinkEvents = flag.Int("simulate.shrink", 400_000, "events of all runs of smaller plans, after which shrinking ends: about two minutes on a core")
 	noShrinking  = flag.Bool("simulate.noshrink", false, "print the seed of a plan that breaks an invariant, not its shortest version")
 )
 
@@ -41,6 +45,11 @@ func TestSimulate(t *testing.T) {
 		plans := make([]*Plan, max(*simulateJobs, 1))
 		for i := range plans {
 			plans[i] = choose(met, *simulateSeed+uint64((n+i)**simulateRare))
+			if *simulateKeep != "" {
+				kept, err := plans[i].Keep(*simulateKeep)
+				require.NoError(t, err)
+				plans[i] = kept
+			}
 		}
 		for i, r := range runAll(t, plans) {
 			n++
@@ -130,13 +139,23 @@ func report(t *testing.T, plan *Plan, r Result) {
 		t.Errorf("seed %d: %v\n%s", plan.Seed, r.Broken, strings.Join(r.Trace, "\n")) // what happened with -simulate.v
 		return
 	}
-	small := Shrink(plan, func(p *Plan) bool {
-		again := runOne(t, p)
-		return again.Broken != nil && again.Broken.Invariant == r.Broken.Invariant
-	})
+	small := Shrinking{
+		Run: func(p *Plan) Result { return runOne(t, p) },
+		Say: func(s Shrunk) { sayShrunk(os.Stdout, s) }, Budget: *shrinkEvents,
+	}.Shrink(plan, r)
 	var traced Result
-	synctest.Test(t, func(t *testing.T) { traced = Run(t.Context(), small, true) })
-	t.Errorf("seed %d, %v, %d nodes, loss %v, repeat %v, %+v\n%s", small.Seed, small.Shape, small.Nodes, small.Loss, small.Repeat, small.Settings, strings.Join(traced.Trace, "\n"))
+	synctest.Test(t, func(t *testing.T) { traced = Run(t.Context(), small.Plan, true) })
+	t.Errorf("%v\nseed %d, %v, %d nodes, loss %v, repeat %v, %+v\n%s", small, small.Plan.Seed, small.Plan.Shape, small.Plan.Nodes, small.Plan.Loss, small.Plan.Repeat, small.Plan.Settings, strings.Join(traced.Trace, "\n"))
+}
+
+// sayShrunk prints the smallest plan that is known, and how to run it: at once, because a log of a test
+// appears at its end.
+func sayShrunk(to io.Writer, s Shrunk) {
+	shape := ""
+	if *simulateOf != "" {
+		shape = " -simulate.shape " + *simulateOf
+	}
+	_, _ = fmt.Fprintf(to, "shrunk to %v -simulate.seed %d -simulate.ops %d%s\n", s, s.Plan.Seed, *simulateOps, shape) // the search goes on
 }
 
 // TestFaultsConcernNodesAndClients checks that what Redis does happens in plans, and that nodes and

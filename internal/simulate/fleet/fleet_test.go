@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"flag"
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -21,6 +23,7 @@ var (
 	fleetKeep   = flag.String("fleet.keep", "", "the numbers of the operations to run of each plan, such as 3,14; empty: all")
 	fleetTries  = flag.Int("fleet.tries", 1, "how often each plan is run at most, until it breaks a promise")
 	fleetShrink = flag.Int("fleet.shrink", 0, "how often a smaller plan is run at most, to see whether it breaks the same promise; 0: plans are not shrunk")
+	fleetCuts   = flag.Int("fleet.cuts", 60, "how many smaller plans are tried at most")
 	fleetAll    = flag.Bool("fleet.v", false, "print what happened")
 )
 
@@ -73,16 +76,20 @@ func runOne(t *testing.T, p *Plan) (r Result) {
 // shrink prints the smallest plan that breaks the same promise in one of some runs, and how to run it.
 func shrink(t *testing.T, p *Plan, broken Result) {
 	t.Helper()
-	small := Shrink(p, func(p *Plan) bool {
+	say := func(small *Plan) { // at once, because a log of a test appears at its end
+		_, _ = fmt.Fprintf(os.Stdout, "%d of %d operations break %q in one of %d runs: go test ./internal/simulate/fleet -run '^TestFleet$' -fleet.seed %d -fleet.runs 1 -fleet.ops %d -fleet.tries %d -fleet.keep %s\n",
+			len(small.Ops), len(p.Ops), broken.Broken[0].Promise, *fleetShrink, p.Seed, *fleetOps, 4**fleetShrink, small.Kept()) // the search goes on
+	}
+	small := Shrink(p, *fleetCuts, func(p *Plan) bool {
 		for range *fleetShrink {
 			if runOne(t, p).Breaks(broken) {
 				return true
 			}
 		}
 		return false
-	})
-	t.Logf("%d of %d operations break %q in one of %d runs: go test ./internal/simulate/fleet -run '^TestFleet$' -fleet.seed %d -fleet.runs 1 -fleet.ops %d -fleet.tries %d -fleet.keep %s\n%v",
-		len(small.Ops), len(p.Ops), broken.Broken[0].Promise, *fleetShrink, p.Seed, *fleetOps, 4**fleetShrink, small.Kept(), small)
+	}, say)
+	say(small)
+	t.Logf("%v", small)
 }
 
 // A plan that two operations break is shrunk to these, and can be drawn again.
@@ -92,8 +99,12 @@ func TestPlanShrinksToWhatBreaksIt(t *testing.T) {
 	has := func(p *Plan, n int) bool {
 		return slices.ContainsFunc(p.Ops, func(o Op) bool { return o.Number == n })
 	}
-	small := Shrink(p, func(p *Plan) bool { return has(p, 17) && has(p, 171) })
+	said := ""
+	fails := func(p *Plan) bool { return has(p, 17) && has(p, 171) }
+	say := func(p *Plan) { said = p.Kept() }
+	small := Shrink(p, 1000, fails, say)
 	require.Equal(t, "17,171", small.Kept())
+	require.Equal(t, "17,171", said)
 	require.Equal(t, p.Calm, small.Calm)
 	again, err := Draw(7, 200, nil).Keep(small.Kept())
 	require.NoError(t, err)
@@ -102,6 +113,20 @@ func TestPlanShrinksToWhatBreaksIt(t *testing.T) {
 		_, err = p.Keep(wrong)
 		require.ErrorContains(t, err, "want numbers of the plan")
 	}
+}
+
+// A search ends after so many tries, with the smallest plan that is known, which was printed.
+func TestShrinkingIsBounded(t *testing.T) {
+	t.Parallel()
+	p, tries, said := Draw(7, 200, nil), 0, ""
+	small := Shrink(p, 10, func(p *Plan) bool {
+		tries++
+		return slices.ContainsFunc(p.Ops, func(o Op) bool { return o.Number == 17 })
+	}, func(p *Plan) { said = p.Kept() })
+	require.Equal(t, 10, tries)
+	require.Equal(t, said, small.Kept())
+	require.Less(t, len(small.Ops), 10)
+	require.NotEqual(t, "17", small.Kept())
 }
 
 // A plan is the same for a seed, what happens in it is not.

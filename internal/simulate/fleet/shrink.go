@@ -9,15 +9,21 @@ import (
 	"github.com/wakebell/wakebell/internal/simulate"
 )
 
-// Shrink returns the plan with as few operations and faults as fail. fails reports whether a plan
-// does; because a plan that breaks a promise may hold it in the next run, it should run a plan
-// several times. The number of nodes and clients stays: it decides what operations are about.
-func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
+// Shrink returns the plan with as few operations and faults as fail, or the smallest one that is known
+// after a number of tries. fails reports whether a plan does; because a plan that breaks a promise may
+// hold it in the next run, it should run a plan several times. say is called with each smaller plan that
+// fails. The number of nodes and clients stays: it decides what operations are about.
+func Shrink(p *Plan, tries int, fails func(*Plan) bool, say func(*Plan)) *Plan {
 	smaller := *p
-	smaller.Ops = simulate.Fewest(p.Ops, func(ops []Op) bool {
+	simulate.Fewest(p.Ops, func(ops []Op) ([]Op, bool) {
 		with := *p
 		with.Ops = ops
-		return fails(&with)
+		if tries--; tries < 0 || !fails(&with) {
+			return nil, false
+		}
+		smaller = with
+		say(&with)
+		return ops, true
 	})
 	return &smaller
 }

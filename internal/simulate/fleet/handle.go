@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -46,7 +47,11 @@ func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, a
 	r, stop := f.begin(ctx, subject, body, attempt, at)
 	r.number = number
 	defer stop()
-	if takes := f.plan.takes(name); takes > 0 {
+	takes, errand := f.plan.takes(name), strings.HasPrefix(subject, errands)
+	if errand {
+		takes = errandTakes
+	}
+	if takes > 0 {
 		select {
 		case <-time.After(takes):
 		case <-ctx.Done():
@@ -55,7 +60,7 @@ func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, a
 		}
 	}
 	switch n := f.plan.draw(name+"ends", 100); {
-	case attempt > 5 || n < 80:
+	case attempt > 5 || n < 80 || errand:
 		f.finish(ctx, r, acks)
 		return nil
 	case n < 95:

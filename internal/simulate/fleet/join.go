@@ -42,7 +42,7 @@ func (f *fleet) join(o Op) {
 	f.record.mu.Lock()
 	f.record.joins = append(f.record.joins, j)
 	f.record.mu.Unlock()
-	all, lives, err := f.scheduleJoin(c, o, drafts)
+	all, lives, err := f.scheduleJoin(c, o.body(), drafts)
 	for i, p := range append(j.parts[:len(j.parts):len(j.parts)], w) {
 		p.single = true
 		a := answer{}
@@ -57,9 +57,67 @@ func (f *fleet) join(o Op) {
 	}
 }
 
+// joinAndRepeat schedules a timer that waits for others, another one with its id and other parts, and
+// makes the first call once more, as a program does that has not seen its answer: that changes nothing.
+func (f *fleet) joinAndRepeat(o Op) {
+	c := f.clients[o.A%len(f.clients)]
+	later, soon := []time.Duration{time.Minute, 5 * time.Minute}, []time.Duration{2 * time.Second, 5 * time.Minute}
+	first := f.partsAndJoin(c, o, o.body()+"-first", later)
+	if !f.make(c, first, nil) {
+		return
+	}
+	second := f.partsAndJoin(c, o, o.body(), soon)
+	of := &join{write: second.writes[2], parts: second.writes[:2], limit: second.writes[2].due.Add(soon[1])}
+	f.record.mu.Lock()
+	f.record.joins = append(f.record.joins, of)
+	f.record.mu.Unlock()
+	if f.make(c, second, second.writes[2]) {
+		_, _, err := f.scheduleJoin(c, first.key, first.drafts)
+		f.trace("%s repeats the call for %s: %v", c.name(), first.key, err)
+	}
+}
+
+// joinCall is a call that schedules two timers and a third one, which waits for them.
+type joinCall struct {
+	key    string // of its idempotency
+	drafts []wakebell.Draft
+	writes []*write
+}
+
+// partsAndJoin returns such a call. The parts are due after the first delay, the third at the second.
+func (f *fleet) partsAndJoin(c *client, o Op, body string, in []time.Duration) joinCall {
+	call := joinCall{key: body}
+	var parts []wakebelltype.Part
+	for i := range 2 {
+		t := timer{topic: topics[(o.B+i)%len(topics)], id: fmt.Sprintf("part-%s-%d", body, i), body: fmt.Sprintf("%s-part-%d", body, i), in: in[0]}
+		call.writes = append(call.writes, f.writing(subjectOf(t.topic, t.id), t.body, "", c.name(), t.in))
+		call.drafts = append(call.drafts, t.draft())
+		parts = append(parts, wakebelltype.Part{Topic: t.topic, ID: t.id})
+	}
+	w := f.writing(subjectOf(jobs, joinIDs+o.body()), body, "", c.name(), 0)
+	d := wakebell.NewTopic[string](jobs).Draft(body, wakebell.ID(idOf(w.subject)), wakebell.In(in[1]), wakebell.After(parts...))
+	call.writes, call.drafts = append(call.writes, w), append(call.drafts, d)
+	return call
+}
+
+// make makes a call, and reports whether it is done. replaces is the write that may find a pending
+// timer, nil: none.
+func (f *fleet) make(c *client, call joinCall, replaces *write) bool {
+	all, lives, err := f.scheduleJoin(c, call.key, call.drafts)
+	for i, w := range call.writes {
+		w.single = true
+		a := answer{}
+		if err == nil {
+			a = answer{due: all[i].Due, pending: w == replaces && all[i].Outcome == wakebelltype.OutcomeReplaced}
+		}
+		f.wrote(w, a, err, lives)
+	}
+	return err == nil
+}
+
 // scheduleJoin makes a call again until it has an answer. lives reports whether it has been without effect
 // if it failed.
-func (f *fleet) scheduleJoin(c *client, o Op, drafts []wakebell.Draft) (all []wakebelltype.Scheduled, lives bool, err error) {
+func (f *fleet) scheduleJoin(c *client, key string, drafts []wakebell.Draft) (all []wakebelltype.Scheduled, lives bool, err error) {
 	err, lives = fmt.Errorf("no session: %w", wakebell.ErrUnavailable), true
 	for limit := time.Now().Add(50 * time.Second); time.Now().Before(limit) && f.ctx.Err() == nil; <-time.After(time.Second) {
 		s := c.running()
@@ -67,7 +125,7 @@ func (f *fleet) scheduleJoin(c *client, o Op, drafts []wakebell.Draft) (all []wa
 			continue
 		}
 		ctx, cancel := context.WithTimeout(f.ctx, 5*time.Second)
-		all, err = s.remote.Schedule(remote.WithKey(ctx, o.body()), drafts...)
+		all, err = s.remote.Schedule(remote.WithKey(ctx, key), drafts...)
 		cancel()
 		if err == nil {
 			return all, true, nil
@@ -205,7 +263,7 @@ func (j *judge) inTime(of *join) {
 		var acked time.Time
 		for _, r := range j.runs[p.body] {
 			if r.acked && acked.IsZero() {
-				acked = r.to
+				acked = r.settled()
 			}
 		}
 		if acked.IsZero() {

@@ -77,7 +77,7 @@ func (j *judge) judgeRuns() {
 				}
 			}
 			j.judgePulled(r, runs)
-			if again != nil && r.acked && !j.disturbed(r.from, r.to.Add(settling)) {
+			if again != nil && r.acked && !j.disturbed(r.from, r.settled().Add(settling)) {
 				j.breaks("repeated only with a cause", "%s acked %s %s at %v, and %s runs it at %v",
 					r.at, r.subject, body, clock(r.to), again.at, clock(again.from))
 			}

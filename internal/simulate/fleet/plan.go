@@ -18,6 +18,7 @@ type Plan struct {
 	Calm    time.Duration // after which there are no faults
 	Ops     []Op
 	Loses   bool // Redis loses writes
+	Aims    bool // operations that bring their own faults end the plan, one after the other
 	Outbox  *Outbox
 }
 
@@ -50,11 +51,14 @@ func (p *Plan) String() string {
 func Draw(seed uint64, ops int, box *Outbox) *Plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a plan is to be repeated
 	p := &Plan{Seed: seed, Nodes: 1 + r.IntN(3), Clients: 1 + r.IntN(3), Keys: r.IntN(2) == 0, Brief: r.IntN(2) == 0, Outbox: box}
-	p.Loses = seed%4 == 3
+	p.Loses, p.Aims = seed%4 == 3, seed%4 == 1
+	if p.Aims {
+		p.Nodes = max(p.Nodes, 2) // one dies
+	}
 	var all, calm []*kind
 	for i := range kinds {
 		k := &kinds[i]
-		if k.outbox && box == nil || k.losses && !p.Loses {
+		if k.outbox && box == nil || k.losses && !p.Loses || k.weight == 0 {
 			continue
 		}
 		some := slices.Repeat([]*kind{k}, k.weight)
@@ -73,7 +77,25 @@ func Draw(seed uint64, ops int, box *Outbox) *Plan {
 			p.Calm = at
 		}
 	}
+	p.aim(r, at)
 	return p
+}
+
+// aimEvery is how long an operation that brings its own faults has for itself, and the first one
+// after the last fault of others.
+const aimEvery = 40 * time.Second
+
+// aim adds the operations that bring their own faults. Between drawn faults another one often comes
+// first, such as the end of a process that the operation is about.
+func (p *Plan) aim(r *rand.Rand, at time.Duration) {
+	for i := range kinds {
+		for range 2 * min(1, len(p.Ops)) {
+			if k := &kinds[i]; p.Aims && k.aimed {
+				at += aimEvery
+				p.Ops = append(p.Ops, Op{At: at, kind: k, Number: len(p.Ops), A: r.IntN(100), B: r.IntN(100), C: r.IntN(100)})
+			}
+		}
+	}
 }
 
 // calm is the first of a number of operations after which there are no faults.
@@ -100,6 +122,7 @@ type kind struct {
 	fault  bool
 	outbox bool // it needs a database
 	losses bool // it is drawn in plans in which Redis loses writes
+	aimed  bool // it ends plans with Aims
 	do     func(f *fleet, o Op)
 }
 
@@ -119,6 +142,7 @@ func init() { // in a function, because operations name their kinds
 		{name: "repeat", weight: 2, do: (*fleet).repeat},
 		{name: "schedule in line", weight: 3, do: (*fleet).scheduleInLine},
 		{name: "schedule side by side", weight: 2, do: (*fleet).scheduleSideBySide},
+		{name: "join and repeat", weight: 2, do: (*fleet).joinAndRepeat},
 		{name: "forget", weight: 1, do: func(f *fleet, o Op) { f.remind(o, true) }},
 		{name: "commit", weight: 4, outbox: true, do: (*fleet).commit},
 
@@ -136,5 +160,9 @@ func init() { // in a function, because operations name their kinds
 		{name: "leave without Redis", weight: 2, fault: true, do: (*fleet).leaveWithoutRedis},
 		{name: "lose writes", weight: 2, fault: true, losses: true, do: (*fleet).loseWrites},
 		{name: "flush scripts", weight: 1, fault: true, do: (*fleet).flushScripts},
+
+		{name: "take a turn over a late link at rest", aimed: true, do: (*fleet).turnOverLateLink},
+		{name: "leave without Redis at rest", aimed: true, do: (*fleet).leaveWithoutRedis},
+		{name: "join and repeat at rest", aimed: true, do: (*fleet).joinAndRepeat},
 	}
 }

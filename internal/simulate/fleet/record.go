@@ -85,6 +85,14 @@ func (r *run) end() time.Time {
 	return micros(r.to)
 }
 
+// settled is when the verdict was sent.
+func (r *run) settled() time.Time {
+	if r.sent.After(r.to) {
+		return r.sent
+	}
+	return r.to
+}
+
 // taken is when the lease was claimed, as far as that is known.
 func (r *run) taken() time.Time {
 	if r.received.IsZero() {

@@ -84,7 +84,7 @@ func (e Entry) after(last time.Time) time.Time {
 // latest returns the last instant that is due, given that first is due.
 func (e Entry) latest(first, now time.Time) time.Time {
 	bound := now
-	if e.Ours.Until.After(first) && e.Ours.Until.Before(bound) {
+	if !e.Ours.Until.IsZero() && e.Ours.Until.Before(bound) { // which is not before first, and may be first itself
 		bound = e.Ours.Until
 	}
 	latest := e.when.Latest(first, bound)

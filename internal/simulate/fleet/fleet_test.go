@@ -145,7 +145,7 @@ func TestPlansHaveAllOperations(t *testing.T) {
 		p := Draw(seed, 90, &Outbox{})
 		for i, o := range p.Ops {
 			drawn[o.kind.name] = true
-			require.False(t, o.kind.fault && i >= p.calm(len(p.Ops)))
+			require.False(t, o.kind.fault && i >= p.calm(90))
 		}
 	}
 	require.False(t, slices.ContainsFunc(kinds, func(k kind) bool { return !drawn[k.name] }))

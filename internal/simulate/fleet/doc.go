@@ -8,8 +8,8 @@
 // same operations at the same instants, and not the same trace: a plan that breaks a promise may
 // hold it in the next run. What a broken plan prints is its seed, its operations and the trace of
 // that run. With -fleet.shrink N operations and faults are dropped for as long as the plan breaks the
-// same promise in one of N runs (shrink.go); the smallest one is printed with the flags that run it
-// again: -fleet.keep has the numbers of its operations.
+// same promise in one of N runs (shrink.go), and at most -fleet.cuts plans are tried; each smaller one is
+// printed at once with the flags that run it again: -fleet.keep has the numbers of its operations.
 //
 // # Processes
 //
@@ -31,7 +31,8 @@
 // gateway and the Client of a node; turns at gates, also over HTTP; reminders; messages; three timers of
 // a key at once; timers that wait for others; recurring schedules; other numbers of shards; rows of an
 // outbox. Beside the operations subscribers and consumers over HTTP handle what there is (client.go,
-// pull.go). Some operations aim at moments that are rare (aimed.go). During two thirds of them there
+// pull.go). Some operations aim at moments that are rare (aimed.go); plans of the seeds with a remainder
+// of 1 by 4 end with some that have the fleet for themselves. During two thirds of the others there
 // are faults: links that are cut, late, or silent in one direction or both; nodes and clients that
 // crash, drain and come back; Redis. Then all rests, and everything has to be done within ten minutes.
 //

@@ -146,7 +146,7 @@ func (f *fleet) leaveWithoutRedis(o Op) {
 	f.store.comeBack()
 	mended()
 	<-time.After(leaseTTL)
-	errand(o.body() + "-again") // which nobody handles if the subscription is forgotten
+	errand(o.body() + "-again") // which is left if the subscription is forgotten
 }
 
 // errandTakes is how long the handler of an errand takes: its verdict comes while Redis is away.

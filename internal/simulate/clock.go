@@ -76,6 +76,9 @@ func (s *sim) beforeStep() {
 		}
 	}
 	s.messages.expire()
+	if t := s.turns; !s.now().Before(t.until) { // Redis may have passed the turn on, to a process that has not heard of it
+		t.until = time.Time{}
+	}
 	for _, l := range s.timers() {
 		if !l.due.After(s.now()) {
 			l.ripe = l.due

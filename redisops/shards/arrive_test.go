@@ -3,6 +3,7 @@ package shards
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -185,4 +186,62 @@ func TestRetryWithoutItsKeyArrivesWithoutIt(t *testing.T) {
 	f.schedule(t, all[1])
 	to := f.timers.Source(l.Shard(f.topic, "", "k"), timers.SourceOptions{SkipFailed: true})
 	require.Equal(t, []string{all[1].ID}, storetest.IDs(run(storetest.NewStream(to), 10)))
+}
+
+// Timers of a run whose node has crashed keep their order where they move before they are claimed
+// again, also in several steps: those of equal instants that of their schedules, and one whose lease
+// expired after those of the others.
+func TestRunOfDeadNodeMovesInItsOrder(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ timers, step, late int }{
+		"at once": {3, 0, -1}, "of many": {12, 0, -1}, "in steps": {12, 5, -1},
+		"the last expires later": {3, 0, 2}, "in steps, the last expires later": {12, 2, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb, _ := redistest.Embedded(t)
+				f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
+				if c.step > 0 {
+					f.bounds.timers = c.step
+				}
+				past := time.Now().Add(-time.Hour).Truncate(time.Second)
+				var want []string
+				for i := range c.timers { // their ids are in the opposite order
+					want = append(want, fmt.Sprintf("t%02d", c.timers-i))
+					f.schedule(t, timers.Entry{ID: want[i], Key: "k", At: past})
+				}
+				claim := func(name string, change func(r *exchange.Request)) []exchange.Lease {
+					stream := storetest.NewStream(f.timers.Source(name, timers.SourceOptions{}))
+					r := stream.Request(20, time.Minute)
+					r.Flow.PerKey = 1
+					change(r)
+					return stream.Run(t, r).Leases
+				}
+				run := claim(f.topic, func(r *exchange.Request) { r.KeyRun = 20 })
+				require.Equal(t, want, storetest.IDs(run))
+				if c.late >= 0 {
+					l := run[c.late]
+					claim(f.topic, func(r *exchange.Request) {
+						r.LeaseTTL, r.Extend = time.Hour, []exchange.Held{{ID: l.ID, Token: l.Token}}
+					})
+					<-time.After(2 * time.Minute)
+					require.Empty(t, claim(f.topic, func(*exchange.Request) {}), "it is leased still")
+				}
+				<-time.After(2 * time.Hour)
+				l := f.startMoving(t, 2)
+				f.moveAll(t, l)
+				home := l.Shard(f.topic, "", "k")
+				require.Len(t, f.in(t, []string{home}), c.timers)
+				var got []string
+				for settle := []exchange.Settlement(nil); len(got) < c.timers; {
+					leases := claim(home, func(r *exchange.Request) { r.Settle = settle })
+					if settle = nil; len(leases) > 0 {
+						got, settle = append(got, leases[0].ID), []exchange.Settlement{storetest.Verdict(exchange.Ack, leases[0])}
+					}
+				}
+				require.Equal(t, want, got)
+			})
+		})
+	}
 }

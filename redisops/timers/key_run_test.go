@@ -1,6 +1,8 @@
 package timers
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,33 +106,78 @@ func TestRepeatedAnswerHasItsRuns(t *testing.T) {
 }
 
 // Timers of a run whose node has died come back in their order, one run at a time, and only when
-// no lease of the run is left. On a node without runs the one that was leased last comes first.
+// no lease of the run is left, whatever the node that claims them has.
 func TestRunOfDeadNodeKeepsOrder(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
-		for n, want := range map[int][]string{1: {"e", "c", "a", "b", "d"}, 9: {"c", "a", "e", "b", "d"}} {
-			f.dueOf(t, "k", "c", "a", "e", "b", "d")
-			run := f.runOf(t, 4, 9)
-			require.Equal(t, []string{"c", "a>c", "e>a", "b>e"}, order(run))
-			r := f.Request(0, time.Hour) // one of them was extended when the node died
-			r.Flow, r.KeyRun, r.Extend = exchange.Flow{PerKey: 1}, 4, []exchange.Held{{ID: "e", Token: run.Leases[2].Token}}
-			require.Empty(t, f.Run(t, r).Refused)
-			<-time.After(2 * time.Minute)
-			require.Empty(t, f.runOf(t, n, 9).Leases, "one of the run is leased still")
-			require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 1}))
-			require.Empty(t, f.runOf(t, n, 9).Leases, "one of the run is leased still")
-			<-time.After(2 * time.Hour)
-			var got []string
-			var settle []exchange.Settlement
-			for range 10 { // the first one may only find out which is next
-				reply := f.runOf(t, n, 9, settle...)
-				settle, got = acks(reply.Leases), append(got, storetest.IDs(reply.Leases)...)
-				for i := 1; i < len(reply.Leases); i++ {
-					require.Equal(t, i, reply.Runs[i])
-				}
-			}
-			require.Equal(t, want, got, "runs of %d", n)
-			f.noKeysLeft(t)
+		claims := map[string]func(r *exchange.Request){
+			"no runs":         func(*exchange.Request) {},
+			"one timer":       func(r *exchange.Request) { r.Want = 1 },
+			"two timers":      func(r *exchange.Request) { r.Want = 2 },
+			"longer runs":     func(r *exchange.Request) { r.KeyRun = 9 },
+			"runs, one timer": func(r *exchange.Request) { r.KeyRun, r.Want = 9, 1 },
+			"key rate":        func(r *exchange.Request) { r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1000, time.Second },
+			"limits":          func(r *exchange.Request) { r.Flow.MaxInFlight, r.Flow.RateLimit, r.Flow.RatePer = 2, 1000, time.Second },
+			"turns":           func(r *exchange.Request) { r.Flow.FairKeys = 1 },
 		}
+		for name, with := range claims {
+			for _, extended := range []int{0, 1, 2, 3} {
+				f.dueOf(t, "k", "c", "a", "e", "b", "d")
+				f.dueOf(t, "other", "x", "f")
+				run := f.runOf(t, 4, 9)
+				require.Equal(t, []string{"c", "a>c", "e>a", "b>e"}, slices.DeleteFunc(order(run), func(of string) bool { return strings.ContainsAny(of, "xf") }))
+				claim := func(settle ...exchange.Settlement) *exchange.Reply {
+					r := f.Request(9, time.Minute)
+					r.Flow, r.Settle = exchange.Flow{PerKey: 1}, settle
+					with(r)
+					return f.Run(t, r)
+				}
+				r := f.Request(0, time.Hour) // one of them was extended when the node died
+				r.Flow, r.KeyRun, r.Extend = exchange.Flow{PerKey: 1}, 4, []exchange.Held{held(run, "caeb"[extended:extended+1])}
+				require.Empty(t, f.Run(t, r).Refused)
+				<-time.After(2 * time.Minute)
+				var got []string
+				var settle []exchange.Settlement
+				for range 12 { // the first ones may only find out which is next
+					reply := claim(settle...)
+					settle, got = acks(reply.Leases), append(got, storetest.IDs(reply.Leases)...)
+					if len(got) == 0 {
+						require.NoError(t, f.src.SweepKeys(t.Context(), r.Flow))
+					}
+				}
+				require.ElementsMatch(t, []string{"x", "f"}, got, "one of the run is leased still: %s", name)
+				<-time.After(2 * time.Hour)
+				got = nil
+				for range 12 {
+					reply := claim(settle...)
+					settle, got = acks(reply.Leases), append(got, storetest.IDs(reply.Leases)...)
+				}
+				require.Equal(t, []string{"c", "a", "e", "b", "d"}, got, "%s, %d extended", name, extended)
+				f.noKeysLeft(t)
+			}
+		}
+	})
+}
+
+// held returns a lease of a reply for an extension.
+func held(r *exchange.Reply, id string) exchange.Held {
+	for _, l := range r.Leases {
+		if l.ID == id {
+			return exchange.Held{ID: l.ID, Token: l.Token}
+		}
+	}
+	return exchange.Held{}
+}
+
+// A lease that a node has alone of its key keeps the key, also for a node with runs.
+func TestExpiredLeaseKeepsItsKeyBeforeRun(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b")
+		require.Equal(t, []string{"a"}, order(f.runOf(t, 9, 1)))
+		f.schedule(t, Entry{ID: "earlier", Key: "k", At: time.Unix(1, 0)})
+		<-time.After(2 * time.Minute)
+		again := f.runOf(t, 9, 9)
+		require.Equal(t, []string{"a"}, order(again))
+		require.Equal(t, []string{"earlier", "b>earlier"}, order(f.runOf(t, 9, 9, acks(again.Leases)...)))
 	})
 }
 

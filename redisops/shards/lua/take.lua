@@ -156,6 +156,7 @@ local function take_part(key, id)
   if redis.call('HEXISTS', KEYS.taken, 'k' .. key) == 1 then return end
   read_states({key})
   local state = state_of(key)
+  if state then keyed.lapse_all(key, state, most + 100) end
   local list, more = list_of(key, state, id)
   if state and state.sole and #list > 1 then -- others wait for their retries without the key
     keyed.several(key, state)
@@ -214,6 +215,7 @@ local function take_key(key, id)
       local score = redis.call('ZSCORE', timeline, each)
       if score and running(current(redis.call('HGET', KEYS.leases, each), score), score, now) then return false end
     end
+    keyed.lapse_all(key, state, most + 100)
   end
   local list, more = list_of(key, state, id)
   local found, stay = load(key, list)

@@ -1,5 +1,4 @@
--- The claim of timers with keys: put after flow_keys.lua. It selects the due timers that
--- may be claimed, and parks the others.
+-- The claim of timers with keys: put after flow_keys.lua. It selects due ones, and parks the others.
 --
 -- Gives: waits_turn
 
@@ -78,8 +77,8 @@ local function read_lines(shared, stored, scores, most)
 end
 
 -- put_in_line puts due timers of keys with several into the orders of their keys, at the
--- places of their instants. Stored has the lease records. Those that hold a key of which more run
--- than may no longer hold it: the limit was lowered, or its run has lost its node.
+-- places of their instants. Stored has the lease records. Holders of which more run than may, since
+-- the limit was lowered, and those that lapse, no longer hold their keys.
 local function put_in_line(ids, scores, stored)
   local over = {}
   for i, id in ipairs(ids) do
@@ -91,10 +90,11 @@ local function put_in_line(ids, scores, stored)
     end
     keyed.several(key, state)
     local r = current(stored[id], scores[i])
+    local expired, ordered = r and r.state == 'l', in_turn(id, r)
     if over[key] == nil then over[key] = count_of(state) > limit end
-    state.alone = state.alone or r and r.state == 'l'
-    if over[key] or run > 1 and r and r.state == 'l' and not r.tried then release(key, state, id) end
-    if not holds(key, state, id) and in_turn(id, r) then
+    state.alone = state.alone or expired
+    if expired and ordered and (over[key] or state.lapsed) then lapse(key, state, id) elseif over[key] then release(key, state, id) end
+    if ordered and not holds(key, state, id) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
         move(key, place, id, instant)

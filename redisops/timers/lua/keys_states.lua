@@ -5,17 +5,19 @@
 -- MANY, which are members of the order then: 'h', the key, and the id. So each costs the
 -- same, however many there are. The field '' counts schedules.
 --
+-- The 'm' is an 'l', and 'x' is 'lx', when one of several holders has lapsed: see lapse.
+--
 -- A key is closed while its timers move to another topic in several steps: 'c', until when,
 -- a space, and 'm' or 'x' as above. No further timer of it starts, neither here nor there;
 -- those that hold it go on. The last step opens it. If that never comes, a sweep does,
 -- when the instant is over.
 --
 -- Gives: MANY states changed many_read set_member write_order holder runner read_states
---   state_of set_state count_of places_of close holds know spread hold release run_apart holders
+--   state_of set_state count_of places_of close holds know spread hold release lapse run_apart holders
 --   write_states forget_states
 
 local MANY = 8
-local CLOSED = string.byte('c')
+local CLOSED, LAPSED = string.byte('c'), string.byte('l')
 
 local states = {}  -- by key, of those that were read; false: none; a text until it is used
 local changed = {} -- the keys whose states are not written yet
@@ -62,11 +64,12 @@ local function read_state(key, value)
     state.closed, state.spread = at, nil
     return state
   end
-  if value == 'x' then
+  local lapsed = string.byte(value) == LAPSED
+  if value == 'x' or value == 'lx' then
     many_read = many_read + 1
     -- No member of its holders was touched before its state is known.
     local from = holder(key, '')
-    return {many = redis.call('ZLEXCOUNT', key_order, '[' .. from, '(' .. from .. '\255'), known = {}, held = {}, spread = true}
+    return {many = redis.call('ZLEXCOUNT', key_order, '[' .. from, '(' .. from .. '\255'), known = {}, held = {}, spread = true, lapsed = lapsed}
   end
   local held, pos = {}, 2
   while pos <= #value do
@@ -75,7 +78,7 @@ local function read_state(key, value)
     held[#held + 1] = string.sub(value, stop + 1, stop + n)
     pos = stop + n + 1
   end
-  return {held = held}
+  return {held = held, lapsed = lapsed}
 end
 
 -- read_states reads the states of keys that were not read yet.
@@ -162,7 +165,7 @@ end
 -- hold makes a timer hold its key.
 local function hold(key, state, id)
   if holds(key, state, id) then return end
-  changed[key] = true
+  changed[key], state.lapsed = true, state.lapsed and count_of(state) > 0
   if state.many then
     state.many, state.known[id] = state.many + 1, true
     set_member(holder(key, id), true)
@@ -189,6 +192,15 @@ local function release(key, state, id)
     end
   end
   return false
+end
+
+-- lapse has a timer whose lease has expired give up its key, because more hold it than may: a
+-- node has crashed with a run of the key, or the limit was lowered. The other holders lapse too
+-- when theirs expire, so that all start in the order of the key, not in that in which their leases
+-- expire. A timer of a key with as many holders as may keeps it, and starts before an earlier one
+-- that was scheduled meanwhile.
+local function lapse(key, state, id)
+  if release(key, state, id) then state.lapsed, state.spread = true, nil end
 end
 
 -- run_apart makes a timer that runs no longer hold its key, so that others may run beside it.
@@ -231,11 +243,11 @@ local function write_states()
     elseif state.sole then
       set[#set + 1], set[#set + 2] = key, 's' .. state.sole
     elseif not state.many then
-      local held = {closed, 'm'}
+      local held = {closed, state.lapsed and #state.held > 0 and 'l' or 'm'}
       for _, id in ipairs(state.held) do held[#held + 1] = noted(id) end
       set[#set + 1], set[#set + 2] = key, table.concat(held)
     elseif not state.spread then
-      set[#set + 1], set[#set + 2] = key, closed .. 'x'
+      set[#set + 1], set[#set + 2] = key, closed .. (state.lapsed and 'lx' or 'x')
     end
     if state then state.spread = state.many ~= nil end
   end
@@ -251,4 +263,21 @@ local function forget_states(payloads)
   if redis.call('EXISTS', key_of) == 0 or redis.call('EXISTS', key_timeline, payloads) == 0 then
     redis.call('UNLINK', key_of, key_states, key_order)
   end
+end
+
+-- lapse_all puts up to most holders of a key whose leases have expired into its order, and writes
+-- that, where they are many, so that their ids would decide, or others have lapsed. A move does so.
+function keyed.lapse_all(key, state, most)
+  if not (state.many or state.lapsed) then return end
+  local ids = holders(key, state, most)
+  local scores, records = collect('ZMSCORE', key_timeline, ids, 1, #ids), collect('HMGET', key_leases, ids, 1, #ids)
+  for i, entry in ipairs(collect('HMGET', key_of, ids, 1, #ids)) do
+    local r, place = current(records[i], scores[i]), place_of(entry)
+    if place and r and r.state == 'l' and not r.tried then
+      lapse(key, state, ids[i])
+      set_member(prefix_of(key) .. place .. ids[i], true)
+    end
+  end
+  write_states()
+  write_order()
 end

@@ -60,7 +60,7 @@ const (
 	// PerKey. List has parked timers after all others.
 	StateParked State = "parked"
 	// StateRunning means that a handler holds the timer, or that it waits on a node for one, as
-	// behind another of its run (KeyRun).
+	// behind others of its key run (KeyRun).
 	StateRunning State = "running"
 	// StateNever means that the timer has an infinite instant. Other programs
 	// can write such timers; Wakebell does not.
@@ -93,7 +93,7 @@ func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, erro
 // Filter selects timers; the zero value selects all.
 type Filter struct {
 	DueBefore time.Time // only timers that are due before it
-	Running   bool      // only timers that a handler holds
+	Running   bool      // only those in StateRunning
 }
 
 // List returns an iterator over the timers of a topic, sorted by Due, then ID. It

@@ -40,7 +40,8 @@ type Explanation struct {
 	Summary string
 
 	// Waits are the reasons for which it does not run now, that which matters most first;
-	// empty: it runs, has ended, or is about to run.
+	// empty: it runs, has ended, or is about to run. One that is leased may wait for those before
+	// it in its key run.
 	Waits []Wait
 
 	// Earliest is when it can run at the earliest, as far as that is known; zero: it is
@@ -136,7 +137,10 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 		f.timer, f.expiry = info, limitOf(content.Headers, f.overview.Reports)
 		f.moving, f.joined, f.waiters = r.moving(), r.join(content.Headers), r.waiters(content.Headers)
 		if info.State == wakebell.StateParked || info.IsDue(f.now) {
-			f.first, f.running = r.list(wakebell.Filter{}), r.list(wakebell.Filter{Running: true})
+			f.first = r.list(wakebell.Filter{})
+		}
+		if info.State == wakebell.StateParked || info.State == wakebell.StateRunning && info.Key != "" {
+			f.running = r.list(wakebell.Filter{Running: true})
 		}
 		e = f.present()
 	} else {

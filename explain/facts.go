@@ -37,8 +37,11 @@ type facts struct {
 func (f facts) present() Explanation {
 	e := Explanation{State: string(f.timer.State), Waits: f.waits(), Commands: []string{f.command("history", f.id)}}
 	switch {
+	case f.timer.State == wakebell.StateRunning && len(e.Waits) > 0:
+		e.Summary = "it waits: " + e.Waits[0].Text + f.joinText(nil)
+		return e
 	case f.timer.State == wakebell.StateRunning:
-		e.Summary = fmt.Sprintf("a handler%s has it: attempt %d", f.on(), f.timer.Attempts) + f.joinText(nil)
+		e.Summary = fmt.Sprintf("a handler%s has it: attempt %d", f.on(f.id), f.timer.Attempts) + f.joinText(nil)
 		e.Commands = append(e.Commands, f.command("tail"))
 		return e
 	case len(e.Waits) == 0:
@@ -57,8 +60,8 @@ func (f facts) present() Explanation {
 
 // on names the node that has a timer that runs: the one that has reported it, or the only
 // one that handles the topic.
-func (f facts) on() string {
-	if run, found := f.overview.Run(f.id); found {
+func (f facts) on(id string) string {
+	if run, found := f.overview.Run(id); found {
 		return " on " + path.Dir(run.Node)
 	}
 	if len(f.overview.Reports) == 1 && f.overview.Nodes == 1 {

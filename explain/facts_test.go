@@ -48,6 +48,28 @@ func TestWaits(t *testing.T) {
 				}
 			}, nil, "a handler on b/2 has it: attempt 2", time.Time{},
 		},
+		"leased behind another of its key": {
+			leased(1, wakebell.Info{ID: "z", Key: "k", Activation: now.Add(-2 * time.Minute)}, wakebell.Info{ID: "y", Key: "k", Activation: now.Add(-3 * time.Minute)}),
+			[]Cause{CauseKey}, `it waits: a node has leased it in the key run of "k", behind y on b/2`, time.Time{},
+		},
+		"leased before another of its key": {
+			leased(1, wakebell.Info{ID: "y", Key: "k", Activation: now}), nil, "a handler has it: attempt 1", time.Time{},
+		},
+		"leased beside one of equal instant": {
+			leased(1, wakebell.Info{ID: "y", Key: "k", Activation: now.Add(-time.Minute)}), nil, "a handler has it: attempt 1", time.Time{},
+		},
+		"leased beside one of another key": {
+			leased(1, wakebell.Info{ID: "y", Key: "l", Activation: now.Add(-time.Hour)}), nil, "a handler has it: attempt 1", time.Time{},
+		},
+		"one of two that run": {
+			leased(2, wakebell.Info{ID: "y", Key: "k", Activation: now.Add(-time.Hour)}), nil, "a handler has it: attempt 1", time.Time{},
+		},
+		"parked behind a key run": {
+			func(f *facts) {
+				parked(wakebell.Info{ID: "b", Key: "k", State: wakebell.StateRunning, Activation: now})(f)
+				f.running = append(f.running, wakebell.Info{ID: "y", Key: "k", State: wakebell.StateRunning, Activation: now.Add(-time.Hour)})
+			}, []Cause{CauseKey}, "; y runs", time.Time{},
+		},
 		"infinite": {func(f *facts) { f.timer.State = wakebell.StateNever }, []Cause{CauseNever}, "infinite", time.Time{}},
 		"not due": {
 			func(f *facts) { f.timer.Due, f.timer.Activation = now.Add(time.Hour), now.Add(time.Hour) },
@@ -195,6 +217,18 @@ func joining(j wakebelltype.Join, first ...string) func(*facts) {
 	return func(f *facts) {
 		f.timer.Due, f.timer.Activation = now.Add(time.Hour), now.Add(time.Hour)
 		f.joined = &join{j, first}
+	}
+}
+
+// leased makes the timer one of several of its key that are leased, of which n may run at once. The
+// node b/2 has reported y.
+func leased(n int, others ...wakebell.Info) func(*facts) {
+	return func(f *facts) {
+		f.timer.State, f.timer.Key, f.timer.Attempts, f.first = wakebell.StateRunning, "k", 1, nil
+		f.running = append([]wakebell.Info{f.timer}, others...)
+		f.overview.Reports = []wakebelltype.NodeReport{{Node: "b/2/x", State: wakebelltype.NodeState{
+			Options: wakebelltype.Settings{PerKey: n}, Longest: []wakebelltype.LongRun{{ID: "y", Attempt: 1, Since: now}},
+		}}}
 	}
 }
 

@@ -17,7 +17,7 @@ func (f facts) waits() []Wait {
 	t := f.timer
 	switch t.State {
 	case wakebell.StateRunning:
-		return nil
+		return f.inKeyRun()
 	case wakebell.StateNever:
 		return []Wait{{Cause: CauseNever, Text: "its instant is infinite, which another program has written", Do: f.command("run-now", f.id)}}
 	}
@@ -116,6 +116,35 @@ func (f facts) own(stopped bool) []Wait {
 	}
 }
 
+// inKeyRun says which timer of its key a leased one waits for. With PerKey(1) only a key run has
+// several leases of a key, and its node begins them in their order; which of those with equal
+// instants comes first is not known.
+func (f facts) inKeyRun() []Wait {
+	t := f.timer
+	first, found := f.firstLeased()
+	if !found || f.limits().PerKey != 1 || !first.Activation.Before(t.Activation) {
+		return nil
+	}
+	return []Wait{{
+		Cause: CauseKey, Since: t.Activation, Do: f.explainOther(first),
+		Text: fmt.Sprintf("a node has leased it in the key run of %q, behind %s%s", t.Key, text.Clip(first.ID, 100), f.on(first.ID)),
+	}}
+}
+
+// firstLeased returns the leased timer that comes first of the others of its key.
+func (f facts) firstLeased() (first wakebell.Info, found bool) {
+	for _, other := range f.running {
+		if other.Key == f.timer.Key && other.ID != f.timer.ID && (!found || other.Activation.Before(first.Activation)) {
+			first, found = other, true
+		}
+	}
+	return first, found
+}
+
+func (f facts) explainOther(t wakebell.Info) string {
+	return "explain " + text.ShellWord(f.topic) + " " + text.ShellWord(t.ID)
+}
+
 // behindKey says which timers of its key a parked timer waits for.
 func (f facts) behindKey(limits wakebelltype.Settings) Wait {
 	t := f.timer
@@ -129,13 +158,14 @@ func (f facts) behindKey(limits wakebelltype.Settings) Wait {
 		for _, other := range list {
 			if other.Key == t.Key && other.ID != t.ID && ok(other) {
 				w.Text += fmt.Sprintf("; %s %s", text.Clip(other.ID, 100), of)
-				w.Do = "explain " + text.ShellWord(f.topic) + " " + text.ShellWord(other.ID)
+				w.Do = f.explainOther(other)
 				return true
 			}
 		}
 		return false
 	}
-	_ = holds("runs", f.running, func(wakebell.Info) bool { return true }) ||
+	first, _ := f.firstLeased()
+	_ = holds("runs", f.running, func(o wakebell.Info) bool { return o.ID == first.ID }) ||
 		holds("waits for its next attempt, and holds the key", f.first, func(o wakebell.Info) bool { return o.State == wakebell.StateRetrying }) ||
 		holds("waits for a token of the key", f.first, func(o wakebell.Info) bool {
 			return o.State == wakebell.StatePending && o.Due.After(f.now) && o.Due.After(o.Activation)

@@ -192,6 +192,39 @@ func TestLimitsAreExplained(t *testing.T) {
 	}
 }
 
+// TestKeyRunIsExplained has a node lease three timers of a key, whose first one does not end.
+func TestKeyRunIsExplained(t *testing.T) {
+	t.Parallel()
+	block := func(ctx context.Context, _ wakebell.Timer[string]) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(orders, block, wakebell.PerKey(1), wakebell.KeyRun(9))}}
+	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+		var drafts []wakebell.Draft
+		for i, id := range []string{"c", "a", "b"} {
+			at := time.Now().Add(time.Duration(i-5) * time.Minute)
+			drafts = append(drafts, orders.Draft("", wakebell.ID(id), wakebell.Key("k"), wakebell.At(at)))
+		}
+		_, err := w.Client().Schedule(t.Context(), drafts...)
+		require.NoError(t, err)
+		<-time.After(2 * time.Minute)
+		first, err := explain.Timer(t.Context(), w.Client(), "orders", "c")
+		require.NoError(t, err)
+		require.Equal(t, "running", first.State)
+		require.Contains(t, first.Summary, "a handler on ")
+		require.Empty(t, first.Waits)
+		for _, id := range []string{"a", "b"} {
+			e, err := explain.Timer(t.Context(), w.Client(), "orders", id)
+			require.NoError(t, err)
+			require.Equal(t, "running", e.State)
+			require.Regexp(t, `^it waits: a node has leased it in the key run of "k", behind c on \S+$`, e.Summary)
+			require.Equal(t, "explain orders c", e.Waits[0].Do)
+			require.Zero(t, e.Earliest)
+		}
+	})
+}
+
 // TestScheduleIsExplained has a schedule wait, become overdue without a beat, and be paused.
 func TestScheduleIsExplained(t *testing.T) {
 	t.Parallel()

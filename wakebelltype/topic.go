@@ -11,7 +11,7 @@ type Stats struct {
 	Total    int64 `json:"total"`    // timers
 	Pending  int64 `json:"pending"`  // not due yet, including timers that a Python peer handles
 	Due      int64 `json:"due"`      // can be claimed now
-	Leased   int64 `json:"leased"`   // leased by a Wakebell node: a handler has them
+	Leased   int64 `json:"leased"`   // leased by a Wakebell node: a handler has them, or they wait on it for one
 	Retrying int64 `json:"retrying"` // waiting for their next attempt
 	Parked   int64 `json:"parked"`   // due, and waiting for their key
 	Dead     int64 `json:"dead"`     // dead letters

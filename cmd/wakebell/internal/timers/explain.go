@@ -19,7 +19,8 @@ it and, by operators, to its topic. It looks at the first 1,000 timers and the l
 1,000 dead letters of the topic. The exit code is 3 if nothing of the timer is stored.
 
 Causes, the first that matters first: not-due, retry, never, paused, no-node, breaker,
-damage, moving (shards), key, key-rate, rate, in-flight, behind (others are due).
+damage, moving (shards), key (also of a running timer: it waits on its node behind others
+of its key run), key-rate, rate, in-flight, behind (others are due).
 
 With -o json it is one line with state (that of ls, or dead, ended, unknown), summary,
 waits (cause, text, since, until, do), earliest, past (at, text), commands and unread:

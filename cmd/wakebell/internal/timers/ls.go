@@ -30,8 +30,9 @@ func lsCommand(a *cli.App) *cobra.Command {
 		Short: "List the timers of a topic",
 		Long: `Lists the timers of a topic by due time. For a running timer, due is its lease
 expiry; for a retried one, its next attempt. State is pending, retrying, parked
-(waiting for its key), running or never (an infinite due time, which only another
-program can have written). The table shows due for a pending or retrying timer whose
+(waiting for its key), running (a node has leased it: a handler has it, or it waits
+there for one, as behind others of its key run) or never (an infinite due time, which
+only another program can have written). The table shows due for a pending or retrying timer whose
 instant has come and which waits for a handler.
 
 --search lists only timers whose ids begin with a text; with --content also those

@@ -30,8 +30,8 @@ func statsCommand(a *cli.App) *cobra.Command {
 		Use:   "stats [--topic TOPIC]... [--watch]",
 		Short: "Show the counts of topics",
 		Long: `Shows the counts of topics, by default of all that topics lists: timers, and of
-these pending (not due yet), due (can be claimed now), leased (a handler runs)
-and retrying (waiting for the next attempt); dead letters; and the age of the
+these pending (not due yet), due (can be claimed now), leased (by a node: a handler
+has them, or they wait on it for one) and retrying (waiting for the next attempt); dead letters; and the age of the
 oldest due timer, and open circuit breakers of nodes. Every timer is counted once. With more than 1,000 timers leased
 or retried, pending, leased and retrying are estimates.
 

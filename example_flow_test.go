@@ -164,7 +164,7 @@ func ExampleSkipFailed() {
 	_ = h
 }
 
-// The bookings of a busy account are taken by a node in runs of up to 50, one after the other.
+// The bookings of a busy account are taken by a node in key runs of up to 50, one after the other.
 func ExampleKeyRun() {
 	bookings := wakebell.NewTopic[string]("bookings")
 	h := wakebell.Handle(bookings, func(context.Context, wakebell.Timer[string]) error { return nil },

@@ -103,18 +103,19 @@ func SkipFailed() HandlerOption {
 // one. It hands a busy key on several times faster: its handlers run one after the other on the
 // node, without a call of Redis in between. The order is that of PerKey(1).
 //
-// A run begins when no timer of the key runs or waits for its retry, and has at most as many
+// A key run begins when no timer of the key runs or waits for its retry, and has at most as many
 // timers as the node has handlers free. The next one of it begins when the outcome of the one
 // before is known to the node: it is handled or rejected, but Redis may not have stored that yet.
 // If the node dies then, or has no Redis for longer than a lease, those of which Redis does not know
 // are delivered again, after some that followed them; the first one alone. After a failure, a panic
-// or a lost lease the rest of the run returns to its place, as it does when the topic is paused, its
-// settings change, its breaker opens, Redis is away or the node stops. A timer of a run counts as running while
+// or a lost lease the rest of the key run returns to its place, as it does when the topic is paused, its
+// settings change, its breaker opens, Redis is away or the node stops. A timer of it counts as running while
 // it waits for those before it, also for List and Cancel, and one that is scheduled meanwhile for
-// an earlier instant comes after the run.
+// an earlier instant comes after the key run.
 //
-// Give it to all nodes of a topic: others take what is left of a run in no order. It has an effect
-// with PerKey(1), and none with RateLimitByKey, FairKeys or MaxInFlight.
+// When a node crashes, the rest of its key run comes back in the order of the key, whatever the
+// options of the node that takes it. KeyRun has an effect with PerKey(1), and none with
+// RateLimitByKey, FairKeys or MaxInFlight.
 func KeyRun(n int) HandlerOption {
 	return topicOption(func(s *settings) error {
 		s.keyRun = n

@@ -57,7 +57,7 @@ func oneKey(ctx context.Context, w *world) (sample, error) {
 	return nodeHandlingMany(ctx, w, w.many(oneKeyTimers), 100, used{}, single(200, nil, wakebell.PerKey(1)), wakebell.Key("k"))
 }
 
-// oneKeyRun is oneKey with runs of the key.
+// oneKeyRun is oneKey with key runs.
 func oneKeyRun(ctx context.Context, w *world) (sample, error) {
 	handle := single(200, nil, wakebell.PerKey(1), wakebell.KeyRun(100))
 	return nodeHandlingMany(ctx, w, w.many(oneKeyTimers), 100, used{}, handle, wakebell.Key("k"))

@@ -31,7 +31,7 @@ func (c *Core) adaptConcurrency(now time.Time, l *Lease, o Outcome) {
 	if o.Took == 0 { // user code has not returned: it panicked, hangs, or settles early
 		o.Took = now.Sub(l.deliveredAt)
 	}
-	running := 1 + c.Leases() - len(c.runs.next) // l is no longer held
+	running := 1 + c.Leases() - len(c.keyRuns.next) // l is no longer held
 	c.concurrency.limiter.Record(now, guard.Sample{
 		Took: o.Took, Failed: o.Kind != Succeeded, Further: o.Further, Small: o.Small, Running: (running + c.perSlot() - 1) / c.perSlot(),
 	}, c.MaxConcurrent)

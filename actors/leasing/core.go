@@ -27,7 +27,7 @@
 //	window       for how long does the next exchange wait?       window.go
 //	early        how long before their instants are timers claimed, and which are kept?  early.go
 //	prefetch     how many leases beyond the free handlers?       prefetch.go
-//	runs         which leases wait for another of their key?     runs.go
+//	keyRuns      which leases wait for another of their key?     key_runs.go
 //	head         do peeks suffice instead of claims?             head.go
 //	divider      may this node claim now, or only look?          division.go
 //	breaker      may the handlers have another timer?            breaker.go
@@ -112,7 +112,7 @@ type Core struct {
 	outage      outage
 	reports     *reports // nil: nothing was reported
 	longRuns    longRuns
-	runs        runs
+	keyRuns     keyRuns
 	orphans     orphans
 	drain       *drain // nil: not draining
 
@@ -203,7 +203,7 @@ func (c *Core) Advance(now time.Time) (wake time.Time) {
 	c.examineLeases(now)
 	c.watchRuns(now)
 	c.handOut(now)
-	if len(c.runs.next) > 0 {
+	if len(c.keyRuns.next) > 0 {
 		c.returnKeyRuns(now)
 	}
 	c.watchBreaker(now)
@@ -264,7 +264,7 @@ func (c *Core) Concurrency() int { return c.concurrency.limit }
 
 // used is how many places of a group the topic uses: those of its leases that wait for no other
 // of their key, and of its claims in flight.
-func (c *Core) used() int { return c.reserved + c.Leases() - len(c.runs.next) }
+func (c *Core) used() int { return c.reserved + c.Leases() - len(c.keyRuns.next) }
 
 // Health is what operators see of a core.
 type Health struct {

@@ -14,7 +14,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 	stale := now.After(f.Sent.Add(r.Remaining - c.LeaseTTL/2))
 	out, kept := c.newHandOver(now), 0
 	var run []*Lease // that others may follow, by their numbers; nil: none follows another
-	if r.Runs != nil {
+	if r.KeyRuns != nil {
 		run = make([]*Lease, 1+len(r.Leases))
 	}
 	for i := range r.Leases {
@@ -23,7 +23,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 		l.stream, l.slot, l.generation = s, -1, f.generation
 		if l.Fault != "" {
 			if run != nil { // the next lease follows the one before this one
-				run[i+1] = run[r.Runs[i]]
+				run[i+1] = run[r.KeyRuns[i]]
 			}
 			s.toSettle = append(s.toSettle, Settlement{Lease: l, Kind: exchange.DeadLetter, Reason: l.Fault})
 			continue
@@ -46,7 +46,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 			c.keep(l, received, in)
 			continue
 		}
-		if run != nil && c.follow(run, i+1, r.Runs[i], l) {
+		if run != nil && c.follow(run, i+1, r.KeyRuns[i], l) {
 			kept++
 			continue
 		}

@@ -23,7 +23,7 @@ func (c *Core) examineLeases(now time.Time) {
 	c.agenda[examine] = time.Time{}
 	for _, s := range c.streams {
 		for i := len(s.held) - 1; i >= 0; i-- {
-			if i < len(s.held) { // the rest of a run may have been released
+			if i < len(s.held) { // the rest of a key run may have been released
 				c.examineLease(s, s.held[i], now)
 			}
 		}

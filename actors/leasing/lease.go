@@ -54,7 +54,7 @@ type Lease struct {
 	deliveredAt time.Time // its age counts from here
 	generation  uint64    // of the breaker when it was claimed
 
-	follows   bool // it waits for another of its key, see runs.go
+	follows   bool // it waits for another of its key, see key_runs.go
 	passes    bool // its settlement lets the next of its key begin
 	early     bool // it waits for its instant, see early.go
 	settled   bool // by its handler, which continues

@@ -194,7 +194,7 @@ func (w *world) answer(words []string) {
 			var before string
 			l.ID, before, _ = strings.Cut(id, ">") // which it follows
 			follows := 1 + slices.IndexFunc(r.Leases, func(other exchange.Lease) bool { return other.ID == before })
-			r.Runs = append(r.Runs, follows)
+			r.KeyRuns = append(r.KeyRuns, follows)
 			if strings.HasPrefix(l.ID, "bad") {
 				l.Fault = "no handler can have it"
 			}

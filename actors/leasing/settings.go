@@ -55,7 +55,7 @@ type Policy struct {
 	ExpireAfter time.Duration
 
 	// KeyRun is how many timers of a key a claim may lease at once, where Flow.PerKey is 1; see
-	// runs.go. 0 and 1: one.
+	// key_runs.go. 0 and 1: one.
 	KeyRun int
 }
 

@@ -15,7 +15,7 @@ func (c *Core) Finished(now time.Time, l *Lease, o Outcome) {
 		l.stream.drop(l)
 		c.conclude(l, o, now)
 	}
-	if len(c.runs.next) > 0 {
+	if len(c.keyRuns.next) > 0 {
 		c.passOn(now, l)
 	}
 }

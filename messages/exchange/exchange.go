@@ -191,7 +191,7 @@ type Request struct {
 	// Flow is the flow control that bounds the claim. Sources that have none ignore it.
 	Flow Flow
 	// KeyRun is how many timers of a key may be claimed at once if no timer holds the key, where
-	// Flow.PerKey is 1, and is its only limit by key; see Reply.Runs. 0 and 1: one. Sources
+	// Flow.PerKey is 1, and is its only limit by key; see Reply.KeyRuns. 0 and 1: one. Sources
 	// may ignore it.
 	KeyRun int
 
@@ -230,10 +230,10 @@ type Reply struct {
 	Extended Token
 
 	Leases []Lease
-	// Runs says for each of Leases which one it follows, by its number from 1: one before it with
+	// KeyRuns says for each of Leases which one it follows, by its number from 1: one before it with
 	// the same key. It may begin when that one has ended and is acked or dead-lettered. 0: it may
-	// begin at once. It is nil if all may; only the reply to a Request with KeyRun has runs.
-	Runs []int
+	// begin at once. It is nil if all may; only the reply to a Request with KeyRun has them.
+	KeyRuns []int
 
 	Refused []Refusal
 

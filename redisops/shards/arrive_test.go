@@ -188,10 +188,10 @@ func TestRetryWithoutItsKeyArrivesWithoutIt(t *testing.T) {
 	require.Equal(t, []string{all[1].ID}, storetest.IDs(run(storetest.NewStream(to), 10)))
 }
 
-// Timers of a run whose node has crashed keep their order where they move before they are claimed
+// Timers of a key run whose node has crashed keep their order where they move before they are claimed
 // again, also in several steps: those of equal instants that of their schedules, and one whose lease
 // expired after those of the others.
-func TestRunOfDeadNodeMovesInItsOrder(t *testing.T) {
+func TestKeyRunOfDeadNodeMovesInItsOrder(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ timers, step, late int }{
 		"at once": {3, 0, -1}, "of many": {12, 0, -1}, "in steps": {12, 5, -1},

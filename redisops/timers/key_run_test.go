@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// runOf claims up to want timers, of a key up to n in a run, and settles first.
+// runOf claims up to want timers, of a key up to n in a key run, and settles first.
 func (f *fixture) runOf(t testing.TB, n, want int, settle ...exchange.Settlement) *exchange.Reply {
 	t.Helper()
 	r := f.Request(want, time.Minute)
@@ -23,8 +23,8 @@ func (f *fixture) runOf(t testing.TB, n, want int, settle ...exchange.Settlement
 // order returns the leases as "id" or "id>the one that it follows".
 func order(r *exchange.Reply) (all []string) {
 	for i, l := range r.Leases {
-		if r.Runs != nil && r.Runs[i] > 0 {
-			all = append(all, l.ID+">"+r.Leases[r.Runs[i]-1].ID)
+		if r.KeyRuns != nil && r.KeyRuns[i] > 0 {
+			all = append(all, l.ID+">"+r.Leases[r.KeyRuns[i]-1].ID)
 		} else {
 			all = append(all, l.ID)
 		}
@@ -32,7 +32,7 @@ func order(r *exchange.Reply) (all []string) {
 	return all
 }
 
-func TestRunHasNextTimersOfKey(t *testing.T) {
+func TestKeyRunHasNextTimersOfKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", numbered(12)...)
@@ -51,7 +51,7 @@ func TestRunHasNextTimersOfKey(t *testing.T) {
 }
 
 // No more timers are made due than one exchange claims: others could not claim the rest.
-func TestRunWakesWhatItClaims(t *testing.T) {
+func TestKeyRunWakesWhatItClaims(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", numbered(9)...)
@@ -66,8 +66,8 @@ func TestRunWakesWhatItClaims(t *testing.T) {
 	})
 }
 
-// A timer that comes back keeps the key, and the rest of its run follows it again.
-func TestRunThatIsReleasedFollowsRetry(t *testing.T) {
+// A timer that comes back keeps the key, and the rest of its key run follows it again.
+func TestKeyRunThatIsReleasedFollowsRetry(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", numbered(4)...)
@@ -88,8 +88,8 @@ func TestRunThatIsReleasedFollowsRetry(t *testing.T) {
 	})
 }
 
-// A repeated answer has the runs of those leases that are still held.
-func TestRepeatedAnswerHasItsRuns(t *testing.T) {
+// A repeated answer has the key runs of those leases that are still held.
+func TestRepeatedAnswerHasItsKeyRuns(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", numbered(4)...)
@@ -105,19 +105,19 @@ func TestRepeatedAnswerHasItsRuns(t *testing.T) {
 	})
 }
 
-// Timers of a run whose node has died come back in their order, one run at a time, and only when
-// no lease of the run is left, whatever the node that claims them has.
-func TestRunOfDeadNodeKeepsOrder(t *testing.T) {
+// Timers of a key run whose node has died come back in their order, one at a time, and only when
+// no other lease of it is left, whatever the node that claims them has.
+func TestKeyRunOfDeadNodeKeepsOrder(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		claims := map[string]func(r *exchange.Request){
-			"no runs":         func(*exchange.Request) {},
-			"one timer":       func(r *exchange.Request) { r.Want = 1 },
-			"two timers":      func(r *exchange.Request) { r.Want = 2 },
-			"longer runs":     func(r *exchange.Request) { r.KeyRun = 9 },
-			"runs, one timer": func(r *exchange.Request) { r.KeyRun, r.Want = 9, 1 },
-			"key rate":        func(r *exchange.Request) { r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1000, time.Second },
-			"limits":          func(r *exchange.Request) { r.Flow.MaxInFlight, r.Flow.RateLimit, r.Flow.RatePer = 2, 1000, time.Second },
-			"turns":           func(r *exchange.Request) { r.Flow.FairKeys = 1 },
+			"no key runs":         func(*exchange.Request) {},
+			"one timer":           func(r *exchange.Request) { r.Want = 1 },
+			"two timers":          func(r *exchange.Request) { r.Want = 2 },
+			"longer key runs":     func(r *exchange.Request) { r.KeyRun = 9 },
+			"key runs, one timer": func(r *exchange.Request) { r.KeyRun, r.Want = 9, 1 },
+			"key rate":            func(r *exchange.Request) { r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1000, time.Second },
+			"limits":              func(r *exchange.Request) { r.Flow.MaxInFlight, r.Flow.RateLimit, r.Flow.RatePer = 2, 1000, time.Second },
+			"turns":               func(r *exchange.Request) { r.Flow.FairKeys = 1 },
 		}
 		for name, with := range claims {
 			for _, extended := range []int{0, 1, 2, 3} {
@@ -168,8 +168,8 @@ func held(r *exchange.Reply, id string) exchange.Held {
 	return exchange.Held{}
 }
 
-// A lease that a node has alone of its key keeps the key, also for a node with runs.
-func TestExpiredLeaseKeepsItsKeyBeforeRun(t *testing.T) {
+// A lease that a node has alone of its key keeps the key, also for a node with key runs.
+func TestExpiredLeaseKeepsItsKeyBeforeKeyRun(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b")
 		require.Equal(t, []string{"a"}, order(f.runOf(t, 9, 1)))
@@ -181,9 +181,9 @@ func TestExpiredLeaseKeepsItsKeyBeforeRun(t *testing.T) {
 	})
 }
 
-// Timers of a run whose leases expire together are due at one instant, where Redis has them by
+// Timers of a key run whose leases expire together are due at one instant, where Redis has them by
 // their ids.
-func TestRunThatExpiresKeepsOrder(t *testing.T) {
+func TestKeyRunThatExpiresKeepsOrder(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "c", "a", "e", "b", "d")
 		require.Len(t, f.runOf(t, 4, 9).Leases, 4)
@@ -195,7 +195,7 @@ func TestRunThatExpiresKeepsOrder(t *testing.T) {
 }
 
 // A timer that has failed keeps its turn, also when its lease expires.
-func TestRetryThatExpiresIsBeforeItsRun(t *testing.T) {
+func TestRetryThatExpiresIsBeforeItsKeyRun(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")
 		nack := storetest.Verdict(exchange.Nack, f.runOf(t, 1, 1).Leases[0])
@@ -208,7 +208,7 @@ func TestRetryThatExpiresIsBeforeItsRun(t *testing.T) {
 	})
 }
 
-// A timer that ends its nodes is leased alone after the first time: the others of its run do not use
+// A timer that ends its nodes is leased alone after the first time: the others of its key run do not use
 // up their claims with it.
 func TestTimerThatEndsItsNodesIsLeasedAlone(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
@@ -233,7 +233,7 @@ func TestTimerThatEndsItsNodesIsLeasedAlone(t *testing.T) {
 	})
 }
 
-func TestEarlierTimerComesAfterRun(t *testing.T) {
+func TestEarlierTimerComesAfterKeyRun(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")

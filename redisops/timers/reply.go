@@ -55,7 +55,7 @@ func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bo
 	}
 	r.Charges(charges, out.Leases, flow)
 	if runs != "-" {
-		out.Runs = r.runs(runs, leases)
+		out.KeyRuns = r.keyRuns(runs, leases)
 	}
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
@@ -111,8 +111,8 @@ func (r *replyReader) leases(out *exchange.Reply, n int, copies copier) {
 	}
 }
 
-// runs reads which of n leases follow another of their key.
-func (r *replyReader) runs(text string, n int) []int {
+// keyRuns reads which of n leases follow another of their key.
+func (r *replyReader) keyRuns(text string, n int) []int {
 	if r.Err != nil {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (r *replyReader) runs(text string, n int) []int {
 	for i, number := range numbers {
 		var ok bool
 		if runs[i], ok = scripts.ReadCount(number); !ok || runs[i] > i || len(numbers) != n {
-			r.Fail("bad runs of keys")
+			r.Fail("bad key runs")
 			return nil
 		}
 	}

@@ -46,7 +46,7 @@ func TestParseReply(t *testing.T) {
 	require.Empty(t, r.Leases[0].Fault)
 	require.Equal(t, 3, r.Leases[1].Claims)
 	require.NotEmpty(t, r.Leases[1].Fault)
-	require.Equal(t, []int{0, 1}, r.Runs)
+	require.Equal(t, []int{0, 1}, r.KeyRuns)
 	require.Equal(t, exchange.Charge{Topic: 1795246720.5}, r.Leases[0].Charge)
 	require.Equal(t, exchange.Charge{Topic: 1795246721, Key: 1795246721}, r.Leases[1].Charge)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // TestTimersOfKeyRunInOrderOnTwoNodes runs timers of 5 keys in virtual time on two
-// nodes: some handlers fail once, and one node crashes. A node takes one timer of a key, or a run.
+// nodes: some handlers fail once, and one node crashes. A node takes one timer of a key, or a key run.
 func TestTimersOfKeyRunInOrderOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	for _, run := range []int{1, 3, 100} {
@@ -57,7 +57,7 @@ func runInOrder(t *testing.T, run int) {
 		info, _, err := w.Client().Get(t.Context(), "bookings", "0-7")
 		require.NoError(t, err)
 		waits := wakebell.StateParked
-		if run > 1 { // behind the other timer of its run
+		if run > 1 { // behind the other timer of its key run
 			waits = wakebell.StateRunning
 		}
 		require.Equal(t, waits, info.State)

@@ -28,7 +28,7 @@ end
 -- next_of returns the first timer of a key that may be claimed, when it is the turn of one
 -- of them: its id, score and place. It wakes those before it that are parked, which take
 -- their places later. It returns nil if there is none; a second result of true says that
--- there was no room to look at all. None of a run is claimed before those that were woken here.
+-- there was no room to look at all. None of a key run is claimed before those that were woken here.
 local function next_of(key, state, now)
   local line = lines[key] or begin_line(key)
   while ahead_of[key] < free_of(state) do
@@ -36,7 +36,7 @@ local function next_of(key, state, now)
     if not id then return nil, not finished(line) end
     if unwritten[id] then score = text(now) end
     if not (keyed.parked(score) or asleep[id]) then
-      if run > 1 and ahead_of[key] > 0 then return nil end
+      if key_run > 1 and ahead_of[key] > 0 then return nil end
       entries[id] = place .. 'm' .. key
       return id, score, place
     end

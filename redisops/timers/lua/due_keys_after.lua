@@ -49,9 +49,9 @@ do
     return last
   end
 
-  -- note_runs notes which leases of an answer, which has them in this order, follow another of
-  -- their key in a run: the number of that one for each, 0 for none. It is nil without runs.
-  by_key.note_runs = run > 1 and function(ids)
+  -- note_key_runs notes which leases of an answer, which has them in this order, follow another of
+  -- their key in a key run: the number of that one for each, 0 for none. It is nil without key runs.
+  by_key.note_key_runs = key_run > 1 and function(ids)
     local list, last, any = {}, {}, false
     for i, entry in ipairs(read_entries(ids)) do
       local _, key = place_of(entry)
@@ -59,7 +59,7 @@ do
       any = any or list[i] > 0
       if key then last[key] = i end
     end
-    if any then flow.runs = table.concat(list, ',') end
+    if any then flow.key_runs = table.concat(list, ',') end
   end
 
   -- after notes which timers were claimed, and writes all changes. It returns until when
@@ -68,10 +68,10 @@ do
     if #awake > 0 then
       for i = 2, #claimed, 2 do keyed.sleep(claimed[i]) end
     end
-    if by_key.note_runs then
+    if by_key.note_key_runs then
       local ids = {}
       for i = 2, #claimed, 2 do ids[i / 2] = claimed[i] end
-      by_key.note_runs(ids)
+      by_key.note_key_runs(ids)
     end
     if leased < #taken then unclaimed(claimed, number(now_text)) end
     if key_rate then flow.key_charges = key_rate.charges(claimed) end

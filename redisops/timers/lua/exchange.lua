@@ -20,11 +20,11 @@
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused dead leases apart held waited charges runs mark\n"
+--   "now end next healed orphans refused dead leases apart held waited charges key_runs mark\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
 --     payloads of the leases are left out, else 0; held in µs, for how long flow
 --     control claims nothing, else 0; waited: how many timers were made to wait for a
---     token of their key, 0 in a repeated answer; charges and runs: those of flow.lua, - for none;
+--     token of their key, 0 in a repeated answer; charges and key_runs: those of flow.lua, - for none;
 --     mark: of the settings now, as in mark.lua. If it is not the known one, nothing is
 --     claimed)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)

@@ -27,8 +27,8 @@ end
 -- with what was claimed: each id after its length. It returns for how many µs nothing
 -- can be claimed, as a text; '0': no bound. Then flow.charges has when the tokens of the
 -- leases are back: of the first one by the limit of the topic, and after a ',' of each by
--- that of its key; 0: it took none. It is nil if no limit has tokens. flow.runs is nil unless
--- some of the leases are runs of a key: see due_keys_after.lua.
+-- that of its key; 0: it took none. It is nil if no limit has tokens. flow.key_runs is nil unless
+-- some of the leases are of key runs: see due_keys_after.lua.
 function flow.after(now, h, finish, claimed)
   local at = limits.after(now, h, finish, claimed)
   if limits.charge or flow.key_charges then flow.charges = (limits.charge or '0') .. (flow.key_charges or '') end

@@ -1,17 +1,17 @@
 -- Flow by key: put before exchange.lua for topics whose timers have keys, after flow.lua
 -- and keys_order.lua. The keys after that of flow control are the keys, their order and
 -- their states; the last argument but one is the most timers of a key at once, 0 for no
--- bound, and after a ',' how many a run may have; a 1 if a timer that waits for its retry
+-- bound, and after a ',' how many a key run may have; a 1 if a timer that waits for its retry
 -- frees its key, else a 0; then what flow_key_rate.lua reads.
 --
--- A run is several timers of a key that an exchange leases to one node, which handles them one
+-- A key run is several timers of a key that an exchange leases to one node, which handles them one
 -- after the other. It begins when no timer holds the key, and each of it holds the key.
 --
 -- A timer that is the sole one of its key costs only its entry here: it needs no state,
 -- and nothing but a rate limit holds it back.
 --
 -- Gives: by_key LOOKED limit bounded running_hold taken firsts awake unwritten passed woken
---   started waits passes wanted BEYOND run free_of read_entries note_shared wake remove
+--   started waits passes wanted BEYOND key_run free_of read_entries note_shared wake remove
 --   released
 
 local bad = mistyped(false, false, false, false, false, false, false, 'hash', 'zset', 'hash')
@@ -23,8 +23,8 @@ flow.by_key = by_key
 -- LOOKED bounds how many due timers one exchange looks at.
 local LOOKED = 1000
 
-local limit, run, skips = string.match(ARGV[#ARGV - 1], '^(%d+),?(%d*) ([01])')
-limit, run, skips = tonumber(limit), tonumber(run) or 1, skips == '1'
+local limit, key_run, skips = string.match(ARGV[#ARGV - 1], '^(%d+),?(%d*) ([01])')
+limit, key_run, skips = tonumber(limit), tonumber(key_run) or 1, skips == '1'
 -- With a rate limit and without a bound on the timers that run, only those that wait for a
 -- token hold a key. Without either, those that run hold it for a node that has a bound, and
 -- for a move, which takes all timers of a key.
@@ -50,11 +50,11 @@ local POSTPONED, AT_ONCE = 16, 500
 -- is room for them.
 local BEYOND = 16
 
--- free_of returns how many more timers may hold a key. Of one that is free a run may, for the rest of
--- the exchange; but a timer whose lease has expired is alone: what ended its node may do so again.
+-- free_of returns how many more timers may hold a key. Of one that is free a key run may, for the rest
+-- of the exchange; but a timer whose lease has expired is alone: what ended its node may do so again.
 local function free_of(state)
-  state.runs = state.runs or run > 1 and count_of(state) == 0
-  return places_of(state, state.runs and not state.alone and run or limit)
+  state.run = state.run or key_run > 1 and count_of(state) == 0
+  return places_of(state, state.run and not state.alone and key_run or limit)
 end
 
 local function read_entries(ids)
@@ -78,14 +78,14 @@ local function note_shared(ids, found)
   return shared
 end
 
--- wake wakes the next timers of keys, which have how many places became free. Of a run it wakes
+-- wake wakes the next timers of keys, which have how many places became free. Of a key run it wakes
 -- as many as this exchange is to claim, and one at least: no other may claim the rest.
 local function wake(keys, now, want)
   local list = {}
   for key, freed in pairs(keys) do
     local state = state_of(key)
     local most = state and math.min(free_of(state), freed + BEYOND) or 0
-    if most > 1 and state.runs then most = math.min(most, math.max(want or 1, 1)) end
+    if most > 1 and state.run then most = math.min(most, math.max(want or 1, 1)) end
     if most > 0 then list[#list + 1] = {key = key, most = most, looks = most, ask = freed} end
   end
   if #list == 0 then return end

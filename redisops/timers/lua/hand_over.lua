@@ -1,5 +1,5 @@
 -- Hand-over: put before exchange.lua, after keys.lua, for topics whose timers have keys,
--- but no limits and no runs. It runs the exchange of a long queue on one key, which settles a timer
+-- but no limits and no key runs. It runs the exchange of a long queue on one key, which settles a timer
 -- with an ack and claims the next one of its key, where nothing else is due and nothing
 -- is out of the ordinary. Effects and answer are those of exchange.lua at half of the
 -- cost: the functions of the parts that follow need not be defined, and nothing is

@@ -195,7 +195,7 @@ local function release(key, state, id)
 end
 
 -- lapse has a timer whose lease has expired give up its key, because more hold it than may: a
--- node has crashed with a run of the key, or the limit was lowered. The other holders lapse too
+-- node has crashed with a key run, or the limit was lowered. The other holders lapse too
 -- when theirs expire, so that all start in the order of the key, not in that in which their leases
 -- expire. A timer of a key with as many holders as may keeps it, and starts before an earlier one
 -- that was scheduled meanwhile.

@@ -52,7 +52,7 @@ local function answer(now, h, finish, healed, refused, refusals, orphans, held, 
   end
   parts[1] = text(now) .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
     orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1 ' or ' 0 ') .. held .. ' ' ..
-    (flow and flow.waited or 0) .. ' ' .. (flow and flow.charges or '-') .. ' ' .. (flow and flow.runs or '-') .. ' ' .. control .. '\n' .. refusals
+    (flow and flow.waited or 0) .. ' ' .. (flow and flow.charges or '-') .. ' ' .. (flow and flow.key_runs or '-') .. ' ' .. control .. '\n' .. refusals
   if dead_count > 0 then parts[1] = parts[1] .. join(deaths) end
   return join(parts)
 end

@@ -85,7 +85,7 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
       given[leased] = r.id
     end
   end
-  if flow and flow.by_key and flow.by_key.note_runs then flow.by_key.note_runs(given) end
+  if flow and flow.by_key and flow.by_key.note_key_runs then flow.by_key.note_key_runs(given) end
   if flow and charges ~= '-' then flow.charges = charges_of(charges, held) end
   local h = head(timeline)
   return answer(now, h, finish, healed, refused, refusals, '0', flow and flow.held(now, h) or '0', control)

@@ -7,15 +7,15 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// runs is a performance feature: a claim may lease several timers of a key at once, a run,
+// keyRuns is a performance feature: a claim may lease several timers of a key at once, a key run,
 // where the key may have one at a time. Their handlers run here one after the other, so that the
 // key is handed on without an exchange in between (docs/decisions/0023-keys.md).
 // Policy.KeyRun switches it on.
 //
 // A lease that waits occupies no slot. It begins when the one before it has ended with an outcome
 // after which its timer does not come back. If that one is to come back, it keeps the key, and
-// the rest of the run is released: it takes its place behind it again.
-type runs struct {
+// the rest of the key run is released: it takes its place behind it again.
+type keyRuns struct {
 	next map[*Lease]*Lease // that waits, by the one that it follows
 }
 
@@ -36,18 +36,18 @@ func (c *Core) follow(run []*Lease, number, follows int, l *Lease) bool {
 	if before == nil {
 		return false
 	}
-	if c.runs.next == nil {
-		c.runs.next = make(map[*Lease]*Lease)
+	if c.keyRuns.next == nil {
+		c.keyRuns.next = make(map[*Lease]*Lease)
 	}
-	c.runs.next[before], l.follows = l, true
+	c.keyRuns.next[before], l.follows = l, true
 	return true
 }
 
-// passOn begins the next lease of a run after one that has ended, or releases the rest of it.
+// passOn begins the next lease of a key run after one that has ended, or releases the rest of it.
 func (c *Core) passOn(now time.Time, l *Lease) {
 	passes := l.passes && l.refused != exchange.Lost && c.mayGoOn()
-	for next := c.runs.next[l]; next != nil; next = c.runs.next[l] {
-		delete(c.runs.next, l)
+	for next := c.keyRuns.next[l]; next != nil; next = c.keyRuns.next[l] {
+		delete(c.keyRuns.next, l)
 		l, next.follows = next, false
 		switch {
 		case l.refused == exchange.Cancelled || l.refused == exchange.Superseded: // others of its key go on

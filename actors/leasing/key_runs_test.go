@@ -9,8 +9,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// TestOnlyPerKeyOneAloneHasRuns checks with which limits an exchange may lease a run of a key.
-func TestOnlyPerKeyOneAloneHasRuns(t *testing.T) {
+// TestOnlyPerKeyOneAloneHasKeyRuns checks with which limits an exchange may lease a key run.
+func TestOnlyPerKeyOneAloneHasKeyRuns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		flow exchange.Flow

@@ -291,6 +291,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
 	j.counts(v, l)
+	j.restInOrder(v)
 	v.run = fmt.Sprint(r.Incarnation, "/", r.Stream, "/", r.Sequence)
 	j.limits(v)
 	j.inOrder(v)

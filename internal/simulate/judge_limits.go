@@ -176,6 +176,24 @@ func (j *judge) inOrder(v *version) {
 	}
 }
 
+// keyRun is how many timers of a key the node leases at once: every other node has no key runs, and
+// takes what is left of those of the others.
+func (n *node) keyRun() int { return n.sim.plan.KeyRun * ((n.number + 1) % 2) }
+
+// restInOrder checks that of a key run whose leases have expired no timer is claimed again before an
+// earlier one.
+func (j *judge) restInOrder(v *version) {
+	now := j.sim.now()
+	if j.sim.plan.KeyRun == 0 || !j.fixed || v.key == "" || v.token == "" {
+		return
+	}
+	for _, other := range j.ofKey[v.key] {
+		if other != v && other.token != "" && other.run == v.run && !other.leased(now) && other.instant.Before(v.instant.Add(-grain)) {
+			j.sim.broken("order", "%s of %s is claimed again before %s, which its key run had before it", v.id, v.key, other.id)
+		}
+	}
+}
+
 // weighted is the key whose turns have three times as many timers, in plans with FairKeys.
 const weighted, weight = "k1", 3
 

@@ -224,7 +224,7 @@ func newPoller(n *node, store *shards.Store, name string, shards int, part shard
 	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
 	set(p)
 	p.core = leasing.New(leasing.Config{
-		Policy: &leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks(), KeyRun: n.sim.plan.KeyRun}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
+		Policy: &leasing.Policy{Window: leasing.AutomaticWindow, OverrideInterval: n.sim.plan.Shape.looks(), KeyRun: n.keyRun()}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true, Snoozes: true,
 		NewName: p.newName,
 	})

@@ -131,8 +131,9 @@ func Dial(ctx context.Context, address string, conn *connection.Connection, cfg 
 	return c, nil
 }
 
-// Close closes the link. Calls in flight fail. Turns are released, and the leases
-// of subscribers are released after 1 s.
+// Close ends the subscriptions as the ends of their contexts do (see Subscribe), releases
+// the turns and closes the link. Calls in flight fail. It takes at most 2 s if the node does
+// not answer or a handler goes on.
 func (c *Client) Close() {
 	c.link.Close()
 	_ = c.conn.Close() // it is over either way

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -54,6 +55,8 @@ type clientLink struct {
 	out         []*messages.Command
 	wake        chan struct{}
 	subscribers map[subscriberKey]*subscriber
+	closing     chan struct{}    // closed when the client is to be closed
+	leaving     sync.WaitGroup   // subscribers
 	turns       map[uint64]*turn // by place; nil: the client is closed
 	places      chan struct{}    // has an element for each of turns
 }
@@ -63,7 +66,7 @@ type subscriberKey struct{ topic, name string }
 func newClientLink(timers rpc.TimersClient, cfg DialConfig) *clientLink {
 	s := &clientLink{
 		timers: timers, cfg: cfg, room: make(chan struct{}, maxFlight), change: make(chan struct{}), down: time.Now(),
-		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), subscribers: map[subscriberKey]*subscriber{},
+		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), subscribers: map[subscriberKey]*subscriber{}, closing: make(chan struct{}),
 		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
 	}
 	//nolint:forbidigo // Close cancels it
@@ -72,12 +75,53 @@ func newClientLink(timers rpc.TimersClient, cfg DialConfig) *clientLink {
 	return s
 }
 
-// Close releases the turns, ends the session and waits for its goroutines.
+// Close ends the subscriptions, releases the turns, ends the session and waits for its
+// goroutines.
 func (s *clientLink) Close() {
+	s.mu.Lock()
+	if !s.closed() {
+		close(s.closing)
+	}
+	s.mu.Unlock()
 	s.releaseAll()
+	s.leaving.Wait() // the end of the session would release all their leases
 	s.end()
 	s.done.Wait()
 }
+
+func (s *clientLink) closed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// join adds a subscriber, which leaves before the client is closed.
+func (s *clientLink) join(t *subscriber) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch key := t.key(); {
+	case s.closed():
+		return errClosed
+	case s.subscribers[key] != nil:
+		return argument.Invalid("Name", "%q is already subscribed to %q", t.of.Name, t.of.Topic)
+	default:
+		s.subscribers[key] = t
+		s.leaving.Add(1)
+		return nil
+	}
+}
+
+func (s *clientLink) leave(t *subscriber) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.subscribers, t.key())
+	s.leaving.Done()
+}
+
+func (t *subscriber) key() subscriberKey { return subscriberKey{t.of.Topic, t.of.Name} }
 
 // run opens a stream again and again until the client is closed.
 func (s *clientLink) run() {

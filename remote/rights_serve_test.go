@@ -197,10 +197,12 @@ func TestListingsAreFilteredByRights(t *testing.T) {
 	}
 }
 
-// Removed rights end the operations and subscriptions that depend on them.
+// Removed rights end the operations and subscriptions that depend on them. A lease of such a
+// subscription expires, and its timer is delivered to another subscriber then.
 func TestRightsAreReplacedWhileNodeRuns(t *testing.T) {
 	t.Parallel()
 	cfg := withMallory()
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
 	topic := redistest.Name(t)
 	cfg.Rights = rightsOf(t, "mallory * topic:"+topic+"\ntests * *")
 	n := serve(t, cfg)

@@ -55,7 +55,7 @@ func TestSubscriberHandlesQueue(t *testing.T) {
 }
 
 // Messages of a subscriber that leaves are delivered to another one at once, although
-// the lease is an hour long.
+// the lease is an hour long; but not while their handlers go on.
 func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
@@ -63,16 +63,23 @@ func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	orders := queue.New[string](redistest.Name(t))
-	began := make(chan struct{}, 1)
-	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "first"}, func(ctx context.Context, _ *messages.Lease) error {
+	began := make(chan struct{}, 2)
+	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "first"}, func(ctx context.Context, l *messages.Lease) error {
+		body, err := orders.Read(l)
 		began <- struct{}{}
-		<-t.Context().Done()
+		if body == "goes on" {
+			<-t.Context().Done()
+			return err
+		}
+		<-ctx.Done()
 		return ctx.Err()
 	})
-	_, err := orders.Publish(ctx, c.Queues(), "x")
-	require.NoError(t, err)
-	receive(t, began)
-	second := make(chan string, 1)
+	for _, body := range []string{"goes on", "x"} {
+		_, err := orders.Publish(ctx, c.Queues(), body)
+		require.NoError(t, err)
+		receive(t, began)
+	}
+	second := make(chan string, 2)
 	subscribe(t, dial(t, n), remote.Subscription{Queue: orders.Keys(), Name: "second"}, func(_ context.Context, l *messages.Lease) error {
 		body, err := orders.Read(l)
 		second <- body
@@ -80,4 +87,11 @@ func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
 	})
 	require.NoError(t, end())
 	require.Equal(t, "x", receive(t, second))
+	_, err := orders.Publish(ctx, c.Queues(), "y")
+	require.NoError(t, err)
+	require.Equal(t, "y", receive(t, second))
+	eventually(t, func() bool {
+		st, err := n.Client().Queues().Stats(ctx, orders.Keys())
+		return err == nil && st.Pending == 0 && st.Processing == 1
+	})
 }

@@ -125,27 +125,79 @@ func TestNewSubscriptionReplacesFormer(t *testing.T) {
 	n.settled(t)
 }
 
+// A subscriber that leaves, and a Client that is closed, settle the timers of handlers that return
+// when their contexts end, at once and without a failed attempt. No other handler gets those of
+// handlers that go on or have panicked, before their leases expire.
 func TestLeasesOfLeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
-	cfg := withToken()
-	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
-	n := serve(t, cfg)
-	topic := n.topic.Name()
-	c := dial(t, n)
-	began := make(chan struct{}, 1)
-	end := subscribe(t, c, remote.Subscription{Topic: topic, Name: "s", Credits: 1}, func(ctx context.Context, _ *messages.Lease) error {
-		began <- struct{}{}
-		<-t.Context().Done() // it ignores its context
-		return nil
-	})
-	_, err := n.topic.Schedule(t.Context(), c, "x", wakebell.ID("a"))
-	require.NoError(t, err)
-	receive(t, began)
-	require.NoError(t, end())
-	eventually(t, func() bool {
-		info, _, err := c.Get(t.Context(), topic, "a")
-		return err == nil && info.State != wakebell.StateRunning && info.Attempts == 0
-	})
+	for name, closes := range map[string]bool{"its context ends": false, "its client is closed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := withToken()
+			cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+			n := serve(t, cfg)
+			c, over, began := dial(t, n), make(chan error, 1), make(chan string, 5)
+			ctx, cancel := context.WithCancel(t.Context())
+			of := remote.Subscription{Topic: n.topic.Name(), Name: "s", Credits: 5}
+			go func() {
+				over <- c.Subscribe(ctx, of, func(ctx context.Context, l *messages.Lease) error {
+					defer func() { began <- l.GetId() }()
+					switch l.GetId() {
+					case "panics":
+						panic("as the test wants it")
+					case "goes on":
+						began <- l.GetId()
+						<-t.Context().Done() // it ignores its context
+					default:
+						began <- l.GetId()
+						<-ctx.Done()
+					}
+					if l.GetId() == "is interrupted" {
+						return ctx.Err()
+					}
+					return nil
+				})
+			}()
+			for _, id := range []string{"is interrupted", "succeeds", "goes on", "panics"} {
+				_, err := n.topic.Schedule(t.Context(), c, "x", wakebell.ID(id))
+				require.NoError(t, err)
+			}
+			for range 4 {
+				receive(t, began)
+			}
+			if closes {
+				c.Close()
+				require.Error(t, receive(t, over), "the client is closed")
+			}
+			cancel()
+			if !closes {
+				require.NoError(t, receive(t, over))
+			}
+			eventually(t, func() bool {
+				info, _, err := n.Client().Get(t.Context(), n.topic.Name(), "is interrupted")
+				_, _, gone := n.Client().Get(t.Context(), n.topic.Name(), "succeeds")
+				return err == nil && info.State != wakebell.StateRunning && info.Attempts == 0 && errors.Is(gone, wakebell.ErrNotFound)
+			})
+			handled := make(chan string, 5)
+			subscribe(t, dial(t, n), remote.Subscription{Topic: n.topic.Name(), Name: "next"}, func(_ context.Context, l *messages.Lease) error {
+				handled <- l.GetId()
+				return nil
+			})
+			require.Equal(t, "is interrupted", receive(t, handled))
+			<-time.After(2 * time.Second) // the end of the session, with which leases may be released, counts after a second
+			for _, id := range []string{"goes on", "panics"} {
+				info, _, err := n.Client().Get(t.Context(), n.topic.Name(), id)
+				require.NoError(t, err)
+				require.Equal(t, wakebell.StateRunning, info.State, id)
+				require.Equal(t, 1, info.Attempts, id)
+			}
+			require.Empty(t, handled)
+			never := func(context.Context, *messages.Lease) error { return nil }
+			if closes {
+				require.Error(t, c.Subscribe(t.Context(), of, never), "the client is closed")
+			}
+		})
+	}
 }
 
 func TestCancelledTimerEndsContextOfItsSubscriber(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,9 +49,12 @@ type Subscription struct {
 // When the link breaks, Subscribe subscribes again; timers whose leases have expired
 // meanwhile are delivered again. If the right to handle the topic is withdrawn from a
 // subscription, its leases are lost, which is logged as a warning, and Subscribe asks
-// again every second until it has the right. When ctx ends, no more timers arrive, the contexts
-// of running calls of handle end, and their results count if they return within 1 s.
-// Other leases are released.
+// again every second until it has the right.
+//
+// When ctx ends or the Client is closed, no more timers arrive, the contexts of running calls of
+// handle end, and their results count if they return within 1 s; the error of its context releases
+// the lease. A call that goes on for longer has no result: its lease is not extended but expires, so
+// that no other handler runs beside it before. All other leases are released at once.
 //
 // Subscribe returns nil when ctx has ended. Otherwise it returns why it cannot
 // subscribe: wakebell.ErrInvalid; wakebell.ErrConflict if the node handles the topic
@@ -68,19 +73,16 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		s.Topic = s.Queue.Name
 	}
 	t := &subscriber{
-		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, chain: c.cfg.chain, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
+		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, chain: c.cfg.chain,
+		running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{}, lost: map[uint64]struct{}{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
 		feed: make(chan leaseJob), began: time.Now(),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	key := subscriberKey{s.Topic, s.Name}
-	c.link.mu.Lock()
-	if c.link.subscribers[key] != nil {
-		c.link.mu.Unlock()
-		return argument.Invalid("Name", "%q is already subscribed to %q", s.Name, s.Topic)
+	if err := c.link.join(t); err != nil {
+		return err
 	}
-	c.link.subscribers[key] = t
-	c.link.mu.Unlock()
+	defer c.link.leave(t)
 	var writing sync.WaitGroup
 	stop := make(chan struct{})
 	writing.Go(func() { t.write(stop) })
@@ -89,15 +91,13 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 	select {
 	case <-ctx.Done():
 	case err = <-t.failed:
-	case <-c.link.ctx.Done():
+	case <-c.link.closing:
 		err = errClosed
 	}
 	t.Stop(context.Cause(ctx))
 	close(stop)
 	writing.Wait()
-	c.link.mu.Lock()
-	delete(c.link.subscribers, key)
-	c.link.mu.Unlock()
+	t.unsubscribe()
 	return err
 }
 
@@ -112,13 +112,15 @@ type subscriber struct {
 	cancel context.CancelCauseFunc
 	failed chan error
 	feed   chan leaseJob
-	work   sync.WaitGroup
+	work   sync.WaitGroup // handlers
+	asking sync.WaitGroup // requests to subscribe
 	began  time.Time // zero of the clock that the node receives
 
 	mu        sync.Mutex
 	stopped   bool
 	running   map[uint64]*runningLease
 	crashed   map[uint64]time.Time // deliveries whose handlers panicked, until their leases end
+	lost      map[uint64]struct{}  // deliveries without a lease here, whose handlers have not returned
 	verdicts  []*messages.Verdict
 	clockSent time.Time // when the clock was last sent
 	wake      chan struct{}
@@ -132,17 +134,23 @@ type subscriber struct {
 // ended.
 func (t *subscriber) subscribe() {
 	t.mu.Lock()
+	if t.stopped {
+		t.mu.Unlock()
+		return
+	}
 	t.attempt++
 	attempt := t.attempt
+	t.asking.Add(1)
 	t.mu.Unlock()
 	t.link.done.Go(func() {
+		defer t.asking.Done()
 		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
 		if q := t.of.Queue; q.Name != "" {
 			request.Queue = &messages.Queue{Separator: q.Separator, DeadLetters: q.DeadLetters}
 		}
 		for {
 			request.Clock = t.clock()
-			ctx, cancel := context.WithTimeout(t.link.ctx, requestTimeout)
+			ctx, cancel := context.WithTimeout(t.ctx, requestTimeout)
 			answer, err := t.link.Ask(ctx, proto.CloneOf(request))
 			cancel()
 			if errors.Is(err, errBroken) || t.ctx.Err() != nil || t.link.ctx.Err() != nil {
@@ -216,28 +224,23 @@ func (t *subscriber) resumed() {
 }
 
 // reconcile releases the leases that the node lists for this subscriber and that it
-// does not have, for example because its process was restarted.
+// does not have, for example because its process was restarted. Those that it has lost
+// while their handlers go on expire.
 func (t *subscriber) reconcile(m *messages.SubscribeResponse) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pending := make(map[uint64]bool, len(t.verdicts))
+	for _, v := range t.verdicts {
+		delivery, _ := wire.AnswerOf(v)
+		pending[delivery] = true
+	}
 	for _, l := range m.GetHeld() {
-		t.mu.Lock()
-		_, known := t.crashed[l.GetDelivery()] // it comes back when its lease ends
-		known = known || t.running[l.GetDelivery()] != nil
-		t.mu.Unlock()
-		if !known && !t.pending(l.GetDelivery()) {
+		_, crashed := t.crashed[l.GetDelivery()] // it comes back when its lease ends
+		_, lost := t.lost[l.GetDelivery()]
+		if !crashed && !lost && !pending[l.GetDelivery()] && t.running[l.GetDelivery()] == nil {
 			t.addVerdict(&messages.Verdict{Id: l.GetId(), Kind: &messages.Verdict_Release{Release: l.Release()}})
 		}
 	}
-}
-
-func (t *subscriber) pending(delivery uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, v := range t.verdicts {
-		if d, _ := wire.AnswerOf(v); d == delivery {
-			return true
-		}
-	}
-	return false
 }
 
 // ended cancels the contexts of handlers whose leases the subscriber no longer has. If the
@@ -264,8 +267,8 @@ func (t *subscriber) ended(m *messages.LeasesEnded) {
 	}
 }
 
-// Stop ends a subscription. Its handlers have wire.Grace to return; then the
-// remaining leases are released.
+// Stop ends the contexts of the handlers, which have wire.Grace to return. No request to
+// subscribe is sent afterwards.
 func (t *subscriber) Stop(cause error) {
 	t.mu.Lock()
 	t.stopped = true
@@ -277,8 +280,20 @@ func (t *subscriber) Stop(cause error) {
 	case <-returned:
 	case <-time.After(wire.Grace):
 	}
-	t.flush()
+	t.asking.Wait()
+}
+
+// unsubscribe ends the subscription at the node, which releases its leases. Those of handlers
+// that go on or have panicked are named, so that they expire, and no verdict follows about them.
+func (t *subscriber) unsubscribe() {
+	t.mu.Lock()
+	running := slices.AppendSeq(slices.Collect(maps.Keys(t.running)), maps.Keys(t.crashed))
+	running = slices.AppendSeq(running, maps.Keys(t.lost))
+	clear(t.running)
+	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), wire.Grace)
 	defer cancel()
-	_, _ = t.link.Ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name}) // on an error the leases expire
+	if t.link.wait(ctx) == nil && t.flush() {
+		_, _ = t.link.Ask(ctx, &messages.UnsubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Running: running}) // on an error the leases expire
+	}
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,31 +74,37 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	if err == nil {
 		err = usercode.Checked(t.run(ctx, l))
 	}
-	if r := t.forget(l.GetDelivery()); r != nil {
-		v := verdictOf(l, err)
-		if acked, ok := v.GetKind().(*messages.Verdict_Ack); ok && r.ack != nil {
-			acked.Ack = r.ack
-		}
-		t.addVerdict(v)
+	if t.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(t.ctx))) {
+		err = wakebell.Release(err) // the end of the subscription has interrupted it
 	}
+	t.settle(l.GetDelivery(), verdictOf(l, err))
 }
 
 func (t *subscriber) crash(delivery uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	delete(t.lost, delivery)
 	if r := t.running[delivery]; r != nil {
 		t.crashed[delivery] = r.until
 		delete(t.running, delivery)
 	}
 }
 
-// forget returns the lease of a handler that has returned; nil: it was lost.
-func (t *subscriber) forget(delivery uint64) *runningLease {
+// settle queues the verdict of a handler that has returned, unless its lease was lost. In one
+// step: unsubscribe finds the handler running, or its verdict.
+func (t *subscriber) settle(delivery uint64, v *messages.Verdict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.running[delivery]
 	delete(t.running, delivery)
-	return r
+	delete(t.lost, delivery)
+	if r == nil {
+		return
+	}
+	if acked, ok := v.GetKind().(*messages.Verdict_Ack); ok && r.ack != nil {
+		acked.Ack = r.ack
+	}
+	t.addVerdict(v)
 }
 
 func verdictOf(l *messages.Lease, err error) *messages.Verdict {
@@ -136,7 +143,9 @@ func (t *subscriber) interrupt(delivery uint64) {
 func (t *subscriber) lose(delivery uint64, cause error) {
 	t.mu.Lock()
 	r := t.running[delivery]
-	delete(t.running, delivery)
+	if delete(t.running, delivery); r != nil {
+		t.lost[delivery] = struct{}{}
+	}
 	t.mu.Unlock()
 	if r != nil {
 		r.cancel(cause)

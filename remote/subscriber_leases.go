@@ -142,11 +142,9 @@ func (t *subscriber) open(ctx context.Context, l *messages.Lease) error {
 	return nil
 }
 
-// addVerdict queues a verdict for the next write.
+// addVerdict queues a verdict for the next write; mu is held.
 func (t *subscriber) addVerdict(v *messages.Verdict) {
-	t.mu.Lock()
 	t.verdicts = append(t.verdicts, v)
-	t.mu.Unlock()
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -170,8 +168,8 @@ func (t *subscriber) write(stop <-chan struct{}) {
 	}
 }
 
-// flush sends the queued verdicts. If there is no link, they stay queued.
-func (t *subscriber) flush() {
+// flush sends the queued verdicts. If there is no link, they stay queued, and it returns false.
+func (t *subscriber) flush() bool {
 	t.mu.Lock()
 	all := t.verdicts
 	t.verdicts = nil
@@ -182,7 +180,8 @@ func (t *subscriber) flush() {
 			t.mu.Lock()
 			t.verdicts = append(all[first:], t.verdicts...)
 			t.mu.Unlock()
-			return
+			return false
 		}
 	}
+	return true
 }

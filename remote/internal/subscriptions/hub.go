@@ -31,6 +31,7 @@ type hub struct {
 	end   context.CancelFunc
 
 	subscribers   map[subscriberKey]*subscriber
+	departed      map[*subscriber]struct{} // they have ended, and leases of theirs expire
 	order         []*subscriber // subscribers that can take leases, in turn
 	turn          int
 	held          map[uint64]*held // by delivery
@@ -54,7 +55,7 @@ type hub struct {
 }
 
 // subscriberKey identifies a subscriber. Two owners may use the same name, and so may a
-// subscriber whose subscription has ended while its handlers go on.
+// subscription and one that has ended.
 type subscriberKey struct {
 	owner, name string
 	ended       uint64 // generation of the subscription that has ended; 0: it goes on
@@ -115,7 +116,7 @@ type (
 func newHub(shared *hubs, topic string, t *tuning, a *arrivals) *hub {
 	return &hub{
 		hubs: shared, topic: topic,
-		subscribers: map[subscriberKey]*subscriber{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
+		subscribers: map[subscriberKey]*subscriber{}, departed: map[*subscriber]struct{}{}, held: map[uint64]*held{}, holdings: map[string]*holding{},
 		waitingMemory: shared.guard.WaitingLeases.Holder(limits.Party{}),
 		tuning:        t, arrivals: a,
 	}
@@ -176,7 +177,6 @@ func (h *hub) Receive(c actor.Context) {
 }
 
 func (h *hub) Stop() {
-	h.settleCharges()
 	if h.end != nil {
 		h.end()
 	}
@@ -187,6 +187,10 @@ func (h *hub) Stop() {
 	for _, s := range h.subscribers {
 		s.memory.Clear()
 	}
+	for s := range h.departed {
+		s.memory.Clear()
+	}
+	h.settleCharges()
 }
 
 // subscribe creates or replaces a subscription.
@@ -202,7 +206,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	case !h.fits(key, credits):
 		fault = messages.Failure(messages.Code_CODE_OVERLOADED, "the principal has too many credits or too many subscribers on the topic")
 	case s == nil:
-		fault = peer.Overloaded(h.subscriptions.Take(of, 1))
+		fault = peer.Overloaded(h.enter(of))
 	}
 	if fault != nil {
 		fault.Request = m.GetRequest()
@@ -254,22 +258,23 @@ func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
 }
 
 // endSubscription ends a subscription and releases the leases of its subscriber, but for those
-// of deliveries whose handlers go on. These expire, and occupy their credits until then.
+// of deliveries whose handlers may go on. These expire. Until then they count towards the leases
+// and the memory that their principal may hold, because the node holds them; the subscription and
+// its credits are free at once.
 func (h *hub) endSubscription(s *subscriber, running ...uint64) {
 	h.leaveOrder(s)
-	s.to, s.out = nil, nil
+	s.to, s.out, s.awaited = nil, nil, false
 	expire := make(map[uint64]bool, min(len(running), s.used))
 	for _, delivery := range running {
 		if l := h.held[delivery]; l != nil && l.of == s {
 			expire[delivery] = true
 		}
 	}
-	if delete(h.subscribers, s.key); len(expire) == 0 {
-		h.drop(s)
-	} else {
-		s.key.ended, s.last = s.generation, nil
-		h.subscribers[s.key] = s
+	if len(expire) > 0 {
+		h.departed[s] = struct{}{}
 	}
+	h.drop(s)
+	s.key.ended = s.generation // no later subscription settles them
 	h.tune() // before the released leases are due again
 	for delivery, l := range h.held {
 		if l.of == s && !expire[delivery] {
@@ -343,8 +348,12 @@ func (h *hub) detach(s *subscriber) {
 	h.tune()
 }
 
-// forget removes an unreachable subscriber that holds no leases.
+// forget removes an unreachable or ended subscriber that holds no leases.
 func (h *hub) forget(s *subscriber) {
+	if _, ended := h.departed[s]; ended && s.used == 0 {
+		delete(h.departed, s)
+		h.closeIfIdle()
+	}
 	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
 		h.drop(s)
 	}

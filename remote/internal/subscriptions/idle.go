@@ -25,7 +25,7 @@ type (
 
 // closeIfIdle starts the grace period once the topic is closed.
 func (h *hub) closeIfIdle() {
-	if h.tuning.have != absent || h.tuning.busy || len(h.subscribers) > 0 || len(h.asked) > 0 {
+	if h.tuning.have != absent || h.tuning.busy || len(h.subscribers)+len(h.departed) > 0 || len(h.asked) > 0 {
 		return
 	}
 	if h.lingering == nil {

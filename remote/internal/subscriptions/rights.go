@@ -8,7 +8,7 @@ import (
 )
 
 // rightsChanged ends the subscriptions of principals without the right to handle the
-// topic, and releases their leases.
+// topic.
 func (h *hub) rightsChanged() {
 	kind := rights.KindTopic
 	if h.tuning.queue != nil {
@@ -16,16 +16,16 @@ func (h *hub) rightsChanged() {
 	}
 	granted := h.guard.Rights.Load()
 	for _, s := range h.subscribers {
-		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); ok || s.key.ended != 0 {
-			continue
+		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); !ok {
+			h.revoke(s)
 		}
-		h.revoke(s)
 	}
 }
 
 // revoke ends a subscription, and notifies its subscriber of that and of each lease that
 // it held: one without leases would wait for ever. The subscriber subscribes again until
-// it has the right.
+// it has the right. Its leases expire: the notification may be late, and a consumer over HTTP
+// gets none, while a handler goes on. Those that were not sent are released.
 func (h *hub) revoke(s *subscriber) {
 	fault := messages.Failure(messages.Code_CODE_FORBIDDEN, "the right to handle "+h.topic+" was withdrawn")
 	for _, a := range h.asked {
@@ -36,13 +36,14 @@ func (h *hub) revoke(s *subscriber) {
 		}
 	}
 	h.asked = slices.DeleteFunc(h.asked, func(a asked) bool { return a.of == s })
-	to, ended := s.to, []*messages.LeaseEnded(nil)
-	for _, l := range h.held {
-		if l.of == s {
-			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: l.lease.GetDelivery()})
+	to, ended, sent := s.to, []*messages.LeaseEnded(nil), []uint64(nil)
+	for delivery, l := range h.held {
+		if l.of == s && !slices.Contains(s.out, l.lease) {
+			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: delivery})
+			sent = append(sent, delivery)
 		}
 	}
-	h.endSubscription(s)
+	h.endSubscription(s, sent...)
 	if to != nil {
 		h.root.Send(to, &messages.LeasesEnded{
 			Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: ended, Subscription: fault,

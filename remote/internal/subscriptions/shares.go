@@ -31,6 +31,16 @@ type holding struct {
 	used        int // leases that they hold
 }
 
+// enter charges a party for a new subscription. The charge of the last one that has left passes
+// on to it: while leases of that one expire, its principal could not come back at its bound.
+func (h *hub) enter(of limits.Party) error {
+	if h.lingering != nil && *h.lingering == of {
+		h.lingering = nil
+		return nil
+	}
+	return h.subscriptions.Take(of, 1)
+}
+
 // join creates a subscriber, charged to a party.
 func (h *hub) join(key subscriberKey, of limits.Party) *subscriber {
 	if h.lingering != nil {
@@ -91,6 +101,9 @@ func (h *hub) capacity() (all int) {
 	for _, s := range h.subscribers {
 		s.mine.takes += s.Takes()
 	}
+	for s := range h.departed {
+		s.mine.takes += s.used
+	}
 	for _, mine := range h.holdings {
 		all += max(mine.used, min(mine.takes, half(maxCredits, h.used-mine.used)))
 	}
@@ -127,5 +140,5 @@ func (h *hub) settleCharges() {
 	if h.idle != nil {
 		h.idleTopics.Give(*h.idle, 1)
 	}
-	h.subscribers, h.lingering, h.idle = nil, nil, nil
+	h.subscribers, h.departed, h.lingering, h.idle = nil, nil, nil, nil
 }

@@ -23,7 +23,7 @@ func answering(t *testing.T, answer func(asked proto.Message) messages.Answer) *
 	link := &clientLink{
 		cfg: DialConfig{Config: Config{MaxMessage: DefaultMaxMessage}},
 		ctx: ctx, end: end, up: true, room: make(chan struct{}, maxFlight), change: make(chan struct{}),
-		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1),
+		waiting: map[uint64]chan messages.Answer{}, wake: make(chan struct{}, 1), closing: make(chan struct{}),
 		turns: map[uint64]*turn{}, places: make(chan struct{}, maxPlaces),
 	}
 	link.done.Go(func() {

@@ -132,7 +132,7 @@ func (c *client) subscribe(s *session, of remote.Subscription, read func(*messag
 			if err != nil {
 				return err
 			}
-			return c.fleet.handle(ctx, subjectOf(name, l.GetId()), body, int(l.GetAttempt()), c.name(), "")
+			return c.fleet.handle(ctx, subjectOf(name, l.GetId()), body, int(l.GetAttempt()), c.name(), "", s.node.name())
 		})
 		cancel()
 		if s.ctx.Err() == nil {

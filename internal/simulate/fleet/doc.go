@@ -43,7 +43,8 @@
 //
 //   - never early; at least once; a refused call has no effect; a repeated call with an idempotency
 //     key or a draft that is published again makes one timer or message, as a row does
-//   - the context of a handler ends before another handler of its timer begins
+//   - the context of a handler ends before another handler of its timer begins, and one that goes on
+//     when its subscription has ended keeps its lease until this expires
 //   - a timer is not delivered again after an ack, unless there was a fault
 //   - a timer that a call found pending and cancelled or replaced does not begin
 //   - with PerKey(1), and with KeyRun at odd seeds, one at a time and in order by key

@@ -41,12 +41,17 @@ func (p *Plan) takes(name string) time.Duration {
 	}
 }
 
-// handle is the handler of all topics and of the queue.
-func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, at, number string) error {
+// handle is the handler of all topics and of the queue. Of subscribers, which name the node that they
+// have their leases from, one in five goes on when its context has ended.
+func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, at, number, of string) error {
 	name := body + number + "#" + strconv.Itoa(attempt)
 	r, stop := f.begin(ctx, subject, body, attempt, at)
-	r.number = number
+	r.number, r.of = number, of
 	defer stop()
+	over := ctx.Done()
+	if r.goesOn = of != "" && f.plan.draw(name+"goes on", 5) == 0; r.goesOn {
+		over = nil
+	}
 	takes, errand := f.plan.takes(name), strings.HasPrefix(subject, errands)
 	if errand {
 		takes = errandTakes
@@ -54,7 +59,7 @@ func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, a
 	if takes > 0 {
 		select {
 		case <-time.After(takes):
-		case <-ctx.Done():
+		case <-over:
 			f.finish(ctx, r, ends)
 			return ctx.Err()
 		}

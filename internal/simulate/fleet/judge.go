@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -71,9 +72,9 @@ func (j *judge) judgeRuns() {
 				if next.subject == r.subject && again == nil {
 					again = next
 				}
-				if next.subject == r.subject && next.from.Before(r.end()) && !j.sentAgain(r) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
+				if next.subject == r.subject && next.from.Before(j.over(r)) && !j.sentAgain(r) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
 					j.breaks("one handler at a time", "%s runs %s %s at %v beside %s from %v to %v",
-						next.at, r.subject, body, clock(next.from), r.at, clock(r.from), clock(r.end()))
+						next.at, r.subject, body, clock(next.from), r.at, clock(r.from), clock(j.over(r)))
 				}
 			}
 			j.judgePulled(r, runs)
@@ -83,6 +84,24 @@ func (j *judge) judgeRuns() {
 			}
 		}
 	}
+}
+
+// over returns when a run was over for others. The lease of a handler that goes on when its
+// subscription has ended is not released but expires: in half of its duration at the earliest, unless
+// its extension was hindered.
+func (j *judge) over(r *run) time.Time {
+	end := r.end()
+	hindered := slices.ContainsFunc(j.record.faults, func(s *span) bool {
+		concerns := strings.Contains(s.name, r.at) || strings.Contains(s.name, r.of) || strings.Contains(s.name, "Redis")
+		return concerns && s.from.Before(r.lost) && (s.to.IsZero() || !s.to.Add(leaseTTL).Before(r.from))
+	})
+	if !r.goesOn || !r.left || hindered {
+		return end
+	}
+	if expiry := r.lost.Add(leaseTTL / 2); !r.over || r.to.After(expiry) {
+		return expiry
+	}
+	return micros(r.to)
 }
 
 // judgePulled checks what the node has answered a consumer over HTTP. A verdict after the end of

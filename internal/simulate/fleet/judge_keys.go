@@ -37,9 +37,9 @@ func (j *judge) judgeKey(key string, writes []*write) {
 	}
 	for i, r := range runs {
 		for _, next := range runs[i+1:] {
-			if next.from.Before(r.end()) && next.subject != r.subject && !j.rewritten(r) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
+			if next.from.Before(j.over(r)) && next.subject != r.subject && !j.rewritten(r) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
 				j.breaks("one at a time by key", "%s %s begins at %v beside %s %s, %v to %v, of %s",
-					next.subject, next.body, clock(next.from), r.subject, r.body, clock(r.from), clock(r.end()), key)
+					next.subject, next.body, clock(next.from), r.subject, r.body, clock(r.from), clock(j.over(r)), key)
 			}
 		}
 	}

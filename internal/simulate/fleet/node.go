@@ -151,11 +151,11 @@ func (n *node) config() wakebell.Config {
 		if parts != nil {
 			n.fleet.record.ends.note(t.Body, parts)
 		}
-		return n.fleet.handle(ctx, subjectOf(jobs, t.ID), t.Body, t.Attempt, n.name(), "")
+		return n.fleet.handle(ctx, subjectOf(jobs, t.ID), t.Body, t.Attempt, n.name(), "", "")
 	}
 	tick := func(ctx context.Context, t wakebell.Timer[string]) error {
 		number, _ := t.Headers.Get("wakebell-run")
-		return n.fleet.handle(ctx, subjectOf(ticks, t.ID), t.Body, t.Attempt, n.name(), number)
+		return n.fleet.handle(ctx, subjectOf(ticks, t.ID), t.Body, t.Attempt, n.name(), number, "")
 	}
 	return wakebell.Config{
 		Handlers: []wakebell.Handler{

@@ -68,6 +68,11 @@ type run struct {
 	over     bool
 	number   string // of the run of a recurring schedule
 
+	// Of a subscriber:
+	of     string // the node from which it has its leases
+	goesOn bool   // it goes on when its context ends
+	left   bool   // its context ended with its subscription
+
 	// Of a consumer over HTTP:
 	received time.Time // when the answer to its claim arrived; zero: it is another consumer
 	promised time.Time // until when the answer says that the lease lasts
@@ -100,6 +105,9 @@ func (r *run) taken() time.Time {
 	}
 	return r.expires.Add(-leaseTTL)
 }
+
+// grace is how long the result of a handler counts after the end of its subscription.
+const grace = time.Second
 
 // span is a time during which something was wrong.
 type span struct {
@@ -160,7 +168,7 @@ func (f *fleet) begin(ctx context.Context, subject, body string, attempt int, at
 	return r, context.AfterFunc(ctx, func() {
 		f.record.mu.Lock()
 		defer f.record.mu.Unlock()
-		r.lost = time.Now()
+		r.lost, r.left = time.Now(), errors.Is(context.Cause(ctx), context.Canceled)
 		f.record.line("%s: the context of %s %s ends: %v", at, subject, body, context.Cause(ctx))
 	})
 }
@@ -171,6 +179,6 @@ func (f *fleet) finish(ctx context.Context, r *run, how string) {
 	defer f.record.mu.Unlock()
 	r.to, r.over = time.Now(), true
 	r.acked = how == acks && ctx.Err() == nil
-	r.handled = r.acked || how == acks && errors.Is(context.Cause(ctx), wakebell.ErrDraining)
+	r.handled = r.acked || how == acks && (errors.Is(context.Cause(ctx), wakebell.ErrDraining) || r.goesOn && r.left && r.to.Sub(r.lost) <= grace)
 	f.record.line("%s: %s %s %s", r.at, r.subject, r.body, how)
 }

@@ -3,6 +3,7 @@ package subscriptions
 import (
 	"testing"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/remote/internal/limits"
@@ -60,6 +61,9 @@ func TestLeasesOfEndedSubscriptionCountUntilTheyExpire(t *testing.T) {
 	require.Equal(t, 3, f.capacity())
 	require.Zero(t, f.holdings["a"].subscribers)
 	require.True(t, f.fits(subscriberKey{owner: "a", name: "s"}, maxCredits))
+	next = f.with(t, "a", "s", 10, 0)
+	next.to = actor.NewPID("", "s")
+	require.Equal(t, 13, f.capacity(), "the next one has all its credits")
 }
 
 // A principal at the bound of its subscriptions comes back to a topic that its leases keep open.

@@ -198,8 +198,9 @@ type UnsubscribeRequest struct {
 	Timeout    *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	Topic      string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
 	Subscriber string                 `protobuf:"bytes,4,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
-	// Deliveries whose handlers go on although the subscription ends. Their leases are
-	// not returned but expire, and can no longer be settled.
+	// Deliveries whose handlers go on although the subscription ends, or have crashed. Their
+	// leases are not returned but expire, and can no longer be settled. Until then they count
+	// towards the leases of the principal, and not towards its subscriptions and credits.
 	Running       []uint64 `protobuf:"varint,5,rep,packed,name=running,proto3" json:"running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -153,8 +153,9 @@ export type UnsubscribeRequest = Message<"wakebell.v1.UnsubscribeRequest"> & {
   subscriber: string;
 
   /**
-   * Deliveries whose handlers go on although the subscription ends. Their leases are
-   * not returned but expire, and can no longer be settled.
+   * Deliveries whose handlers go on although the subscription ends, or have crashed. Their
+   * leases are not returned but expire, and can no longer be settled. Until then they count
+   * towards the leases of the principal, and not towards its subscriptions and credits.
    *
    * @generated from field: repeated uint64 running = 5;
    */

@@ -48,10 +48,7 @@ func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, a
 	r, stop := f.begin(ctx, subject, body, attempt, at)
 	r.number, r.of = number, of
 	defer stop()
-	over := ctx.Done()
-	if r.goesOn = of != "" && f.plan.draw(name+"goes on", 5) == 0; r.goesOn {
-		over = nil
-	}
+	r.goesOn = of != "" && f.plan.draw(name+"goes on", 5) == 0
 	takes, errand := f.plan.takes(name), strings.HasPrefix(subject, errands)
 	if errand {
 		takes = errandTakes
@@ -59,9 +56,12 @@ func (f *fleet) handle(ctx context.Context, subject, body string, attempt int, a
 	if takes > 0 {
 		select {
 		case <-time.After(takes):
-		case <-over:
-			f.finish(ctx, r, ends)
-			return ctx.Err()
+		case <-ctx.Done():
+			if !r.goesOn {
+				f.finish(ctx, r, ends)
+				return ctx.Err()
+			}
+			<-time.After(time.Duration(f.plan.draw(name+"for longer", 8000)) * time.Millisecond)
 		}
 	}
 	switch n := f.plan.draw(name+"ends", 100); {

@@ -38,6 +38,13 @@ var leavings = map[string]leaving{
 		back.silence(false)
 		f.net.separate(f.clients[0].host, f.nodes[0].host)()
 	}, extends: true},
+	"its lease is lost, and then its context ends": {end: func(f *fleet, _ *remote.Client, cancel func()) {
+		back := f.net.path(f.nodes[0].host, f.clients[0].host)
+		back.silence(true)
+		<-time.After(leaseTTL)
+		back.silence(false)
+		cancel()
+	}, extends: true},
 }
 
 // However the subscription of a handler ends that goes on, no other handler gets its timer before
@@ -100,4 +107,37 @@ func TestHandlerThatGoesOnKeepsItsLease(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A subscription that ends while its link is down is not renewed when the link is back: nothing
+// would handle its leases.
+func TestSubscriptionThatEndsWithoutLinkStaysEnded(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+		last, leave := context.WithCancel(t.Context())
+		over, handled := make(chan error, 1), make(chan time.Time, 1)
+		handle := func(context.Context, *messages.Lease) error {
+			handled <- time.Now()
+			return nil
+		}
+		go func() { over <- clients[0].Subscribe(last, remote.Subscription{Topic: orders, Name: "stays"}, handle) }()
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- clients[0].Subscribe(ctx, remote.Subscription{Topic: orders, Name: "leaves", Credits: 9}, handle) }()
+			<-time.After(time.Second)
+			f.net.separate(f.clients[0].host, f.nodes[0].host)()
+			cancel()
+			require.NoError(t, <-ended)
+			<-time.After(3 * time.Second)
+			for range 4 {
+				began := time.Now()
+				_, err := wakebell.NewTopic[string](orders).Schedule(t.Context(), clients[1], "x")
+				require.NoError(t, err)
+				require.Less(t, (<-handled).Sub(began), leaseTTL/2)
+			}
+		}
+		leave()
+		require.NoError(t, <-over)
+	})
 }

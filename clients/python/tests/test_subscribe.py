@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
+from typing import Any
 
+from google.protobuf import duration_pb2
 from wakebell import Draft, Lease, Message, Outcome, Presence, Queue, Reject, Retry, State, aio, errors
+from wakebell._pb import remote_pb2, wakebell_pb2
+from wakebell._subscriber import Subscription
 
 from .node import PATIENCE, TOKEN, Case, Node, eventually, name
 
@@ -164,6 +169,43 @@ class Subscriptions(Case):
             return (timer.state, timer.attempts) == (State.PENDING, 0)
 
         await eventually(is_released)
+
+    async def test_a_lease_that_is_lost_while_its_handler_goes_on_is_not_released(self) -> None:
+        held = [wakebell_pb2.Lease(id=str(n), delivery=n, ttl=duration_pb2.Duration(seconds=3600)) for n in (1, 2)]
+        asked: list[Any] = []
+        released: list[int] = []
+        finish = asyncio.Event()
+        self.addCleanup(finish.set)
+
+        async def ask(kind: str, request: Any, deadline: float) -> remote_pb2.SubscribeResponse:
+            asked.append(request)
+            return remote_pb2.SubscribeResponse(held=held if len(asked) > 1 else [])
+
+        def send(kind: str, m: Any) -> bool:
+            released.extend(v.release.delivery for v in m.verdicts if v.HasField("release"))
+            return True
+
+        async def handle(lease: Lease) -> None:
+            while not finish.is_set():
+                try:
+                    await finish.wait()
+                except asyncio.CancelledError:
+                    pass
+
+        async def is_released() -> bool:
+            return bool(released)
+
+        link: Any = SimpleNamespace(subscribers={}, up=True, start=lambda: None, ask=ask, send=send)
+        s = Subscription(link, name(), None, handle, "s", 2)
+        await s.start()
+        s.leases(remote_pb2.Leases(leases=held[:1]))
+        await asyncio.sleep(0)
+        s.ended(remote_pb2.LeasesEnded(ended=[wakebell_pb2.LeaseEnded(id="1", delivery=1)]))
+        s.opened()
+        await eventually(is_released)
+        self.assertEqual(released, [2])
+        await s.stop(0)
+        self.assertEqual(list(asked[-1].running), [1])
 
     async def test_a_stop_leaves_the_lease_of_a_thread_that_goes_on_to_expire(self) -> None:
         topic = name()

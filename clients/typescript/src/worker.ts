@@ -45,6 +45,7 @@ export class Worker implements Listener {
   readonly finished: Promise<void>;
   readonly #key: string;
   readonly #running = new Map<bigint, Running>();
+  readonly #lost = new Set<bigint>(); // deliveries without a lease here, whose handlers have not returned
   readonly #began = performance.now(); // zero of the clock that the node receives
   #verdicts: Verdict[] = [];
   #flushing = false;
@@ -149,10 +150,11 @@ export class Worker implements Listener {
   }
 
   /** Releases the leases that the node lists and that this subscriber does not have. */
+  /** Releases the leases that the node lists and that it does not have. Lost ones of handlers that go on expire. */
   #reconcile(m: SubscribeResponse): void {
     const pending = new Set(this.#verdicts.map((v) => v.kind.value?.delivery));
     for (const { id, delivery } of m.held) {
-      if (!this.#running.has(delivery) && !pending.has(delivery)) {
+      if (!this.#running.has(delivery) && !this.#lost.has(delivery) && !pending.has(delivery)) {
         this.#add(id, { case: "release", value: { delivery } });
       }
     }
@@ -190,6 +192,7 @@ export class Worker implements Listener {
   async #serve(run: Running, delivery: bigint, lease: Lease): Promise<void> {
     const thrown = await outcome.run(this.handler, lease);
     const aborted = lease.signal.aborted;
+    this.#lost.delete(delivery);
     if (thrown !== undefined && !aborted && !outcome.isMeant(thrown)) {
       this.link.options.log(`the handler of ${this.topic} failed on ${lease.id}, attempt ${lease.attempt}`, thrown.error);
     }
@@ -222,11 +225,12 @@ export class Worker implements Listener {
       [LeaseEnd.DRAINING]: errors.LeaseDrainingError,
     };
     for (const { delivery, reason } of m.ended) {
-      const kind = kinds[reason] ?? errors.LeaseLostError, run = this.#running.get(delivery);
-      if (reason !== LeaseEnd.DRAINING) {
-        this.#running.delete(delivery);
-      } // else the node waits for the verdict, which counts if it comes soon
-      run?.end(kind);
+      const kind = kinds[reason] ?? errors.LeaseLostError;
+      if (reason === LeaseEnd.DRAINING) {
+        this.#running.get(delivery)?.end(kind); // the node waits for the verdict, which counts if it comes soon
+      } else {
+        this.#lose(delivery, kind);
+      }
     }
     if (m.subscription !== undefined && this.#started) { // it has ended too
       void this.#subscribeAgain(++this.#attempt, errorOf(m.subscription.code, m.subscription.message));
@@ -235,8 +239,11 @@ export class Worker implements Listener {
 
   #lose(delivery: bigint, kind: typeof errors.LeaseLostError): void {
     const run = this.#running.get(delivery);
-    this.#running.delete(delivery);
-    run?.end(kind);
+    if (run !== undefined) {
+      this.#running.delete(delivery);
+      this.#lost.add(delivery);
+      run.end(kind);
+    }
   }
 
   /** Extends leases, and ends those that expired. */
@@ -306,7 +313,7 @@ export class Worker implements Listener {
     clearInterval(this.#checks);
     this.#flush();
     if (this.link.up) {
-      const request = create(UnsubscribeRequestSchema, { topic: this.topic, subscriber: this.name, running: [...this.#running.keys()] });
+      const request = create(UnsubscribeRequestSchema, { topic: this.topic, subscriber: this.name, running: [...this.#running.keys(), ...this.#lost] });
       await this.link.ask("unsubscribe", request, { deadline: performance.now() + GRACE }).catch(() => {}); // the leases expire
     }
     this.#end();

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ClosedError, ConflictError, InvalidError, json, LeaseCancelledError, LeaseDrainingError, LeaseLostError, Reject, Retry, TurnLostError, type Lease } from "../src/index.js";
 import type { Link } from "../src/link.js";
-import { SubscribeResponseSchema, type SubscribeResponse } from "../src/pb/remote_pb.js";
+import { LeasesEndedSchema, LeasesSchema, SubscribeResponseSchema, type SubscribeResponse } from "../src/pb/remote_pb.js";
+import { LeaseSchema } from "../src/pb/wakebell_pb.js";
 import { Worker } from "../src/worker.js";
 import { deferred, dial, eventually, logged, name, Node, patience, pause } from "./node.js";
 
@@ -204,6 +205,34 @@ describe("subscriptions", () => {
     answer.resolve(create(SubscribeResponseSchema));
     await assert.rejects(starting, ClosedError);
     assert.equal(link.subscribers.size, 0);
+  });
+
+  test("a lease that is lost while its handler goes on is not released", async () => {
+    const held = [1n, 2n].map((delivery) => create(LeaseSchema, { id: `${delivery}`, delivery, ttl: { seconds: 3600n } }));
+    const asked: { running?: bigint[] }[] = [], released: bigint[] = [], begun = deferred<void>();
+    const link = {
+      subscribers: new Map(), up: true, start() {},
+      ask: (_: string, request: { running?: bigint[] }) => {
+        asked.push(request);
+        return Promise.resolve(create(SubscribeResponseSchema, { held: asked.length > 1 ? held : [] }));
+      },
+      send: (_: string, m: { verdicts?: { kind: { case?: string; value?: { delivery: bigint } } }[] }) => {
+        m.verdicts?.forEach(({ kind }) => kind.case === "release" && released.push(kind.value!.delivery));
+        return true;
+      },
+    };
+    const goesOn = deferred<void>();
+    const worker = new Worker(link as unknown as Link, name(), undefined, () => { begun.resolve(); return goesOn.promise; }, "s", 2);
+    await worker.start();
+    worker.leases(create(LeasesSchema, { leases: [held[0]!] }));
+    await begun.promise;
+    worker.ended(create(LeasesEndedSchema, { ended: [{ id: "1", delivery: 1n }] }));
+    worker.opened();
+    await eventually(() => Promise.resolve(released.length > 0));
+    assert.deepEqual(released, [2n]);
+    await worker.stop(0);
+    assert.deepEqual(asked.at(-1)?.running, [1n]);
+    goesOn.resolve();
   });
 
   test("a subscription that cannot be is refused", async () => {

@@ -75,6 +75,13 @@ func TestHandlerThatGoesOnKeepsItsLease(t *testing.T) {
 							return nil
 						})
 					}
+					defer func() {
+						close(release)
+						cancel()
+						leave()
+						<-over
+						<-over
+					}()
 					go subscribe(ctx, clients[0], "first")
 					_, err := wakebell.NewTopic[string](orders).Schedule(t.Context(), clients[1], "x")
 					require.NoError(t, err)
@@ -98,11 +105,6 @@ func TestHandlerThatGoesOnKeepsItsLease(t *testing.T) {
 					} else if !obeys {
 						require.GreaterOrEqual(t, next.Sub(first), lasts-usual, "the lease expires")
 					}
-					close(release)
-					cancel()
-					leave()
-					<-over
-					<-over
 				})
 			})
 		}
@@ -115,18 +117,22 @@ func TestSubscriptionThatEndsWithoutLinkStaysEnded(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
 		last, leave := context.WithCancel(t.Context())
-		over, handled := make(chan error, 1), make(chan time.Time, 1)
+		defer leave()
+		over, handled := make(chan error, 1), make(chan time.Time, 100)
 		handle := func(context.Context, *messages.Lease) error {
 			handled <- time.Now()
 			return nil
 		}
 		go func() { over <- clients[0].Subscribe(last, remote.Subscription{Topic: orders, Name: "stays"}, handle) }()
 		for range 20 {
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithCancel(last)
 			ended := make(chan error, 1)
-			go func() { ended <- clients[0].Subscribe(ctx, remote.Subscription{Topic: orders, Name: "leaves", Credits: 9}, handle) }()
+			go func() {
+				ended <- clients[0].Subscribe(ctx, remote.Subscription{Topic: orders, Name: "leaves", Credits: 9}, handle)
+			}()
 			<-time.After(time.Second)
 			f.net.separate(f.clients[0].host, f.nodes[0].host)()
+			<-time.After(time.Millisecond) // the client has noticed, and has not dialled again
 			cancel()
 			require.NoError(t, <-ended)
 			<-time.After(3 * time.Second)

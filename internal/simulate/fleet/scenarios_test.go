@@ -31,11 +31,15 @@ func scenario(t *testing.T, run func(t *testing.T, f *fleet, clients []*remote.C
 			require.NoError(t, err)
 			clients = append(clients, c)
 		}
+		stop := sync.OnceFunc(func() {
+			for _, c := range clients {
+				c.Close()
+			}
+			f.stop(end)
+		})
+		defer stop() // a test that fails would go on for ever
 		run(t, f, clients)
-		for _, c := range clients {
-			c.Close()
-		}
-		f.stop(end)
+		stop()
 		require.Empty(t, f.record.trouble)
 	})
 }

@@ -37,10 +37,11 @@ class _Running:
     delivery: int
     until: float = 0.0  # when it expires, as confirmed by the node
     extend: float = 0.0  # when to request the next extension
+    ttl: float = 0.0  # how long the node extends it at most
     task: asyncio.Task[None] | None = None
 
     def good_until(self, until: float, now: float) -> None:
-        self.until, self.extend = until, now + (until - now) / 3
+        self.until, self.extend, self.ttl = until, now + (until - now) / 3, max(self.ttl, until - now)
 
 
 class Subscription:
@@ -56,6 +57,7 @@ class Subscription:
             self._pool = ThreadPoolExecutor(credits, thread_name_prefix=f"wakebell-{topic}")
         self._began = time.monotonic()  # zero of the clock that the node receives
         self._running: dict[int, _Running] = {}
+        self._lost: dict[int, float] = {}  # deliveries whose handlers may go on, until the node's leases end
         self._verdicts: list[remote_pb2.Verdict] = []
         self._wake = asyncio.Event()
         self._clock_sent = 0.0
@@ -161,10 +163,13 @@ class Subscription:
         return answer
 
     def _reconcile(self, m: remote_pb2.SubscribeResponse) -> None:
-        """Release the leases that the node lists and that this subscriber does not have."""
+        """Release the leases that the node lists and that this subscriber does not have.
+
+        Those that it has lost while their handlers go on expire.
+        """
         pending = set(map(_outcome.of, self._verdicts))
         for held in m.held:
-            if held.delivery not in self._running and held.delivery not in pending:
+            if held.delivery not in self._running and held.delivery not in self._lost and held.delivery not in pending:
                 self._add(held.id, release=wakebell_pb2.Release(delivery=held.delivery))
 
     def _clock(self) -> Any:
@@ -202,6 +207,7 @@ class Subscription:
         error = await _outcome.run(self._handler, lease, self._pool)
         if error is not None and _outcome.is_a(error, _outcome.GoesOn):
             return  # the lease expires
+        self._lost.pop(delivery, None)
         if not self._over and self._running.pop(delivery, None) is not None:  # else it was lost
             if self._draining:
                 # In this order, because the end of the lease would make room for another.
@@ -253,6 +259,7 @@ class Subscription:
     def _lose(self, delivery: int, kind: type[errors.LeaseLostError]) -> None:
         run = self._running.pop(delivery, None)
         if run is not None and run.task is not None:
+            self._lost[delivery] = time.monotonic() + run.ttl
             run.lease._lose(kind(f"{run.lease.id}: {(kind.__doc__ or '').rstrip('.')}"))
             run.task.cancel()
             self._wake.set()
@@ -278,6 +285,7 @@ class Subscription:
                 self._send([])
 
     def _check(self, now: float) -> None:
+        self._lost = {delivery: until for delivery, until in self._lost.items() if now < until}
         for delivery, run in list(self._running.items()):
             if now + _CHECK >= run.until:
                 self._lose(delivery, errors.LeaseLostError)
@@ -321,7 +329,7 @@ class Subscription:
             if helper is not None:
                 helper.cancel()
         self._flush()
-        request = remote_pb2.UnsubscribeRequest(topic=self._topic, subscriber=self._name, running=self._running)
+        request = remote_pb2.UnsubscribeRequest(topic=self._topic, subscriber=self._name, running=[*self._running, *self._lost])
         try:
             if self._link.up:
                 await self._link.ask("unsubscribe", request, time.monotonic() + GRACE)

@@ -347,14 +347,3 @@ func (h *hub) detach(s *subscriber) {
 	h.forget(s)
 	h.tune()
 }
-
-// forget removes an unreachable or ended subscriber that holds no leases.
-func (h *hub) forget(s *subscriber) {
-	if _, ended := h.departed[s]; ended && s.used == 0 {
-		delete(h.departed, s)
-		h.closeIfIdle()
-	}
-	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
-		h.drop(s)
-	}
-}

@@ -77,6 +77,17 @@ func (h *hub) drop(s *subscriber) {
 	h.closeIfIdle()
 }
 
+// forget removes an unreachable or ended subscriber that holds no leases.
+func (h *hub) forget(s *subscriber) {
+	if _, ended := h.departed[s]; ended && s.used == 0 {
+		delete(h.departed, s)
+		h.closeIfIdle()
+	}
+	if s.to == nil && !s.awaited && s.used == 0 && h.subscribers[s.key] == s {
+		h.drop(s)
+	}
+}
+
 // use changes the number of leases that a subscriber holds.
 func (h *hub) use(s *subscriber, n int) {
 	s.used += n

@@ -114,7 +114,7 @@ type subscriber struct {
 	feed   chan leaseJob
 	work   sync.WaitGroup // handlers
 	asking sync.WaitGroup // requests to subscribe
-	began  time.Time // zero of the clock that the node receives
+	began  time.Time      // zero of the clock that the node receives
 
 	mu        sync.Mutex
 	stopped   bool

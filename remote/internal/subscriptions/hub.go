@@ -32,7 +32,7 @@ type hub struct {
 
 	subscribers   map[subscriberKey]*subscriber
 	departed      map[*subscriber]struct{} // they have ended, and leases of theirs expire
-	order         []*subscriber // subscribers that can take leases, in turn
+	order         []*subscriber            // subscribers that can take leases, in turn
 	turn          int
 	held          map[uint64]*held // by delivery
 	waiting       []*held          // leases that no subscriber has credits and memory for
@@ -275,7 +275,7 @@ func (h *hub) endSubscription(s *subscriber, running ...uint64) {
 	}
 	h.drop(s)
 	s.key.ended = s.generation // no later subscription settles them
-	h.tune() // before the released leases are due again
+	h.tune()                   // before the released leases are due again
 	for delivery, l := range h.held {
 		if l.of == s && !expire[delivery] {
 			l.lease.Answer(l.lease.Release())

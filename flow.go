@@ -113,8 +113,8 @@ func SkipFailed() HandlerOption {
 // it waits for those before it, also for List and Cancel, and one that is scheduled meanwhile for
 // an earlier instant comes after the key run.
 //
-// When a node crashes, the rest of its key run comes back in the order of the key, whatever the
-// options of the node that takes it. KeyRun has an effect with PerKey(1), and none with
+// When a node crashes, the rest of its key run comes back in the order of the key, for every
+// setting of the node that takes it. KeyRun has an effect with PerKey(1), and none with
 // RateLimitByKey, FairKeys or MaxInFlight.
 func KeyRun(n int) HandlerOption {
 	return topicOption(func(s *settings) error {

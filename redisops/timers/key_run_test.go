@@ -106,7 +106,7 @@ func TestRepeatedAnswerHasItsKeyRuns(t *testing.T) {
 }
 
 // Timers of a key run whose node has died come back in their order, one at a time, and only when
-// no other lease of it is left, whatever the node that claims them has.
+// no other lease of it is left.
 func TestKeyRunOfDeadNodeKeepsOrder(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		claims := map[string]func(r *exchange.Request){

@@ -259,3 +259,33 @@ func TestRepeatedAnswerLeavesOutLostPayload(t *testing.T) {
 		require.Equal(t, []string{"a", "c>a"}, order(again))
 	})
 }
+
+// A page of due timers may have some again that the claim has chosen from another page, because
+// they are due later than others of their key that come after them.
+func TestKeyRunThatSpansPagesHoldsItsKey(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		at := time.Now().Add(-time.Hour)
+		schedule := func(key string, ids ...string) {
+			for _, id := range ids {
+				at = at.Add(time.Second)
+				_, err := f.Schedule(t.Context(), f.topic, Entry{ID: id, Key: key, At: at})
+				require.NoError(t, err)
+			}
+		}
+		schedule("k", "holder")
+		holder := f.runOf(t, 3, 1).Leases
+		schedule("k", "b1", "b2", "b3")
+		require.Empty(t, f.runOf(t, 3, 9).Leases)
+		require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{})) // wakes them: they are due from now on
+		require.EqualValues(t, 3, f.stats(t).Due)
+		schedule("k", "a")
+		schedule("v", "v01", "v02", "v03", "v04", "v05", "v06", "v07", "v08", "v09", "v10", "v11", "v12")
+		run := f.runOf(t, 3, 7, acks(holder)...)
+		require.ElementsMatch(t, []string{"b1", "b2>b1", "b3>b2", "v01", "v02>v01", "v03>v02"}, order(run))
+		schedule("k", "c")
+		for range 2 { // the first would wake the next timer of a free key
+			require.Empty(t, order(f.runOf(t, 3, 7)), "both keys are held")
+		}
+	})
+}

@@ -93,7 +93,12 @@ local function put_in_line(ids, scores, stored)
     local expired, ordered = r and r.state == 'l', in_turn(id, r)
     if over[key] == nil then over[key] = count_of(state) > limit end
     state.alone = state.alone or expired
-    if expired and ordered and (over[key] or state.lapsed) then lapse(key, state, id) elseif over[key] then release(key, state, id) end
+    local may_lose = not chosen[id] -- a later page may have a timer again that is to be claimed
+    if may_lose and expired and ordered and (over[key] or state.lapsed) then
+      lapse(key, state, id)
+    elseif may_lose and over[key] then
+      release(key, state, id)
+    end
     if ordered and not holds(key, state, id) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then

@@ -1,6 +1,7 @@
 package subscriptions
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -81,39 +82,41 @@ func (h *hub) next(size int) *subscriber {
 func (h *hub) give(s *subscriber, l *held) {
 	l.of = s
 	h.use(s, 1)
-	s.out = append(s.out, l.lease)
+	s.out = append(s.out, l)
 	if !h.flushing { // after the messages in the mailbox, so that leases are batched
 		h.flushing = true
 		h.root.Send(h.self, flush{})
 	}
 }
 
-// flush sends the batches of all subscribers.
+// flush sends the batches of all subscribers, without the leases that have ended meanwhile.
 func (h *hub) flush() {
 	h.flushing = false
 	now := time.Now()
 	for _, s := range h.order {
-		for len(s.out) > 0 {
+		left := slices.DeleteFunc(s.out, func(l *held) bool { return l.gone })
+		s.out = nil
+		for len(left) > 0 {
 			n, size := 0, 0
-			for n < len(s.out) && n < maxLeases && (n == 0 || size+len(s.out[n].GetBody()) <= maxLeaseBytes) {
-				size += len(s.out[n].GetBody())
+			for n < len(left) && n < maxLeases && (n == 0 || size+len(left[n].lease.GetBody()) <= maxLeaseBytes) {
+				size += len(left[n].lease.GetBody())
 				n++
 			}
-			h.root.Send(s.to, h.leasesFor(s, n, now))
-			s.out = s.out[n:]
+			h.root.Send(s.to, h.leasesFor(s, left[:n], now))
+			left = left[n:]
 		}
-		s.out = nil
 	}
 }
 
-// leasesFor returns the next n leases of a subscriber's batch.
-func (h *hub) leasesFor(s *subscriber, n int, now time.Time) *messages.Leases {
+// leasesFor returns a batch of leases for a subscriber.
+func (h *hub) leasesFor(s *subscriber, batch []*held, now time.Time) *messages.Leases {
 	m := &messages.Leases{
-		Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Leases: make([]*messages.Lease, n), Clock: s.clock.At(now),
+		Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Leases: make([]*messages.Lease, len(batch)), Clock: s.clock.At(now),
 	}
-	for i, l := range s.out[:n] {
-		m.Leases[i] = l.Lease
-		m.Leases[i].Ttl = ttlOf(l, now)
+	for i, l := range batch {
+		l.sent = true
+		m.Leases[i] = l.lease.Lease
+		m.Leases[i].Ttl = ttlOf(l.lease, now)
 	}
 	return m
 }
@@ -157,22 +160,23 @@ func (h *hub) free(l *held) {
 }
 
 // leaseEnded notifies a subscriber that it lost a lease. One that ends because the node drains stays
-// until the subscriber answers, or it expires.
+// until the subscriber answers, or it expires. A lease that no subscriber was sent is freed: the
+// notification would arrive before it.
 func (h *hub) leaseEnded(m *messages.LeaseEnded) {
 	l := h.held[m.GetDelivery()]
 	if l == nil {
 		return
 	}
 	drains := m.GetReason() == messages.LeaseEnd_LEASE_END_DRAINING
-	if drains && l.of == nil {
+	if drains && !l.sent {
 		l.lease.Answer(l.lease.Release()) // no subscriber has it
 	}
-	if s := l.of; s != nil && s.to != nil {
+	if s := l.of; l.sent && s.to != nil {
 		h.root.Send(s.to, &messages.LeasesEnded{
 			Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: []*messages.LeaseEnded{m},
 		})
 	}
-	if drains && l.of != nil {
+	if drains && l.sent {
 		return // its subscriber may answer
 	}
 	h.free(l)

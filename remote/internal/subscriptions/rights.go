@@ -38,7 +38,7 @@ func (h *hub) revoke(s *subscriber) {
 	h.asked = slices.DeleteFunc(h.asked, func(a asked) bool { return a.of == s })
 	to, ended, sent := s.to, []*messages.LeaseEnded(nil), []uint64(nil)
 	for delivery, l := range h.held {
-		if l.of == s && !slices.Contains(s.out, l.lease) {
+		if l.of == s && l.sent {
 			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: delivery})
 			sent = append(sent, delivery)
 		}

@@ -83,14 +83,13 @@ func (f *filter) entry(id string) *Entry {
 
 // admitted is the result for a batch.
 type admitted struct {
-	targets map[string]struct{} // the actors that receive something
-	dropped string              // why an envelope was dropped; empty: none was
+	dropped string // why an envelope was dropped; empty: none was
 }
 
 // Admit removes the envelopes that are not permitted, and sets the header of the
 // others to the sender. An error means that the peer is faulty or hostile.
 func (f *filter) Admit(batch *premote.MessageBatch, from *peer) (admitted, error) {
-	in := admitted{targets: map[string]struct{}{}}
+	in := admitted{}
 	if err := checkSenders(batch.GetSenders(), from); err != nil {
 		return in, err
 	}
@@ -169,7 +168,6 @@ func (a *admission) envelope(e *premote.MessageEnvelope) (bool, error) {
 	}
 	e.MessageHeader = a.header
 	e.TargetRequestId = 0
-	a.in.targets[id] = struct{}{}
 	return true, nil
 }
 

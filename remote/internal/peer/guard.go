@@ -39,6 +39,7 @@ type Guard struct {
 	Leases        *limits.Budget // leases that subscribers hold
 	WaitingLeases *limits.Budget // leases that wait for a subscriber
 	Filter        filter
+	Router        string // id of the router of subscriptions; set before Serve
 	Services      []func(grpc.ServiceRegistrar)
 	CarryOut      grpc.UnaryServerInterceptor // interceptor of the services
 	Connections   *conn.Connections

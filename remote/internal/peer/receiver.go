@@ -32,7 +32,7 @@ func (r receiver) Receive(stream premote.Remoting_ReceiveServer) error {
 	if !ok {
 		return status.Error(codes.Unauthenticated, "no credentials")
 	}
-	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, caller: caller, turns: NewTurns(r.guard.system)}
+	in := &inbound{stream: stream, ctx: stream.Context(), guard: r.guard, caller: caller, turns: NewTurns(r.guard.system, r.guard.Router)}
 	defer in.turns.Close()
 	defer in.leave()
 	err := in.Serve()
@@ -130,7 +130,7 @@ func (in *inbound) batch(batch *premote.MessageBatch) error {
 			return err
 		}
 	}
-	return in.turns.Take(in.ctx, got.targets)
+	return in.turns.Take(in.ctx)
 }
 
 // pass sends an admitted message to its actor.
@@ -164,6 +164,7 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 			return nil
 		}
 		system.Root.Send(target, &actor.MessageEnvelope{Header: in.caller.Header(), Message: message, Sender: sender})
+		in.turns.Passed(target.GetId(), message)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // turnTimeout is how long a local actor may take to handle the messages of a peer.
@@ -19,15 +20,24 @@ const turnTimeout = 30 * time.Second
 // acknowledgements.
 type Turns struct {
 	system *actor.ActorSystem
+	router string // id of the router of subscriptions
 	self   *actor.PID
+	passed map[passedTo]struct{} // what received messages since the last Take
 	asked  int64
 	came   atomic.Int64
 	wake   chan struct{} // has room for one
 }
 
+// passedTo is an actor, or behind the router of subscriptions what handles a topic.
+type passedTo struct{ id, topic string }
+
+// TouchTopic asks the router of subscriptions to pass a Touch on to what handles the topic, or
+// to answer it: the mailbox of the router is short while that of a topic is long.
+type TouchTopic struct{ Topic string }
+
 // NewTurns registers a Turns with an ActorSystem.
-func NewTurns(system *actor.ActorSystem) *Turns {
-	t := &Turns{system: system, wake: make(chan struct{}, 1)}
+func NewTurns(system *actor.ActorSystem, router string) *Turns {
+	t := &Turns{system: system, router: router, passed: map[passedTo]struct{}{}, wake: make(chan struct{}, 1)}
 	t.self, _ = system.ProcessRegistry.Add(t, "wakebell-turns"+system.ProcessRegistry.NextId())
 	return t
 }
@@ -51,14 +61,28 @@ func (t *Turns) SendSystemMessage(*actor.PID, any) {}
 // Stop implements actor.Process.
 func (t *Turns) Stop(*actor.PID) {}
 
-// Take sends a Touch to the actors that received a message, and waits until all
-// earlier ones are answered.
-func (t *Turns) Take(ctx context.Context, targets map[string]struct{}) error {
-	before := t.asked
-	for id := range targets {
-		t.asked++
-		t.system.Root.RequestWithCustomSender(t.system.NewLocalPID(id), &actor.Touch{}, t.self)
+// Passed notes that a message was sent to a local actor.
+func (t *Turns) Passed(to string, m proto.Message) {
+	next := passedTo{id: to}
+	if about, ok := m.(interface{ GetTopic() string }); ok && to == t.router {
+		next.topic = about.GetTopic()
 	}
+	t.passed[next] = struct{}{}
+}
+
+// Take sends a Touch to the actors that received a message since the last Take, and waits
+// until all earlier ones are answered.
+func (t *Turns) Take(ctx context.Context) error {
+	before := t.asked
+	for to := range t.passed {
+		t.asked++
+		var touch any = &actor.Touch{}
+		if to.id == t.router {
+			touch = TouchTopic{to.topic}
+		}
+		t.system.Root.RequestWithCustomSender(t.system.NewLocalPID(to.id), touch, t.self)
+	}
+	clear(t.passed)
 	if t.came.Load() >= before {
 		return ctx.Err()
 	}
@@ -75,3 +99,6 @@ func (t *Turns) Take(ctx context.Context, targets map[string]struct{}) error {
 	}
 	return ctx.Err()
 }
+
+// IgnoreDeadLetterLogging implements actor.IgnoreDeadLetterLogging.
+func (TouchTopic) IgnoreDeadLetterLogging() {}

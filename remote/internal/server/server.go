@@ -67,7 +67,7 @@ func (s *Server) spawn() error {
 	if err != nil {
 		return err
 	}
-	s.router = router
+	s.router, s.guard.Router = router, router.GetId()
 	s.guard.Filter.Open(gateway, func(e *peer.Entry) {
 		for _, kind := range wire.Subscribing {
 			e.Takes[kind] = router.GetId()

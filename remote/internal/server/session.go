@@ -71,7 +71,7 @@ func (s *Server) session(stream grpc.ServerStream) error {
 	system := s.system.ActorSystem()
 	n := &session{
 		server: s, stream: stream, caller: caller, window: peer.ResponseWindow{Of: s.guard.Peers.Answers.Holder(caller.Party())},
-		leases: s.guard.Leases.Holder(caller.Party()), turns: peer.NewTurns(system),
+		leases: s.guard.Leases.Holder(caller.Party()), turns: peer.NewTurns(system, s.guard.Router),
 		watchers: map[string]*actor.PID{}, wake: make(chan struct{}, 1),
 	}
 	defer n.turns.Close()
@@ -234,7 +234,6 @@ func (n *session) read(ctx context.Context) error {
 		if len(frame.GetCommands()) > maxCommands {
 			return status.Errorf(codes.InvalidArgument, "%d commands in a frame, at most %d", len(frame.GetCommands()), maxCommands)
 		}
-		targets := map[string]struct{}{}
 		for _, c := range frame.GetCommands() {
 			m := wire.Commanded(c)
 			if m == nil {
@@ -244,19 +243,17 @@ func (n *session) read(ctx context.Context) error {
 			if err := n.window.Ask(ctx, kind); err != nil {
 				return status.Error(codes.ResourceExhausted, err.Error())
 			}
-			if to := n.pass(m, kind); to != nil {
-				targets[to.GetId()] = struct{}{}
-			}
+			n.pass(m, kind)
 		}
-		if err := n.turns.Take(ctx, targets); err != nil {
+		if err := n.turns.Take(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// pass sends a command to its actor and returns the actor. It returns nil if the
-// actor does not exist, as before the System's Start and after its Stop.
-func (n *session) pass(m proto.Message, kind string) *actor.PID {
+// pass sends a command to its actor, unless that does not exist, as before the System's Start
+// and after its Stop.
+func (n *session) pass(m proto.Message, kind string) {
 	to := n.server.system.Gateway()
 	switch {
 	case forSubscriptions[kind]:
@@ -267,7 +264,7 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 	system := n.server.system.ActorSystem()
 	if fault := n.server.guard.Permit(n.caller, m); fault != nil {
 		n.server.guard.Deny(n.stream.Context(), n.caller, m, fault, func(answer proto.Message) { system.Root.Send(n.self, answer) })
-		return nil
+		return
 	}
 	if _, there := system.ProcessRegistry.GetLocal(to.GetId()); !there {
 		if asked, ok := m.(wire.Question); ok {
@@ -275,10 +272,10 @@ func (n *session) pass(m proto.Message, kind string) *actor.PID {
 			fault.Request = asked.GetRequest()
 			system.Root.Send(n.self, fault)
 		}
-		return nil
+		return
 	}
 	system.Root.Send(to, &actor.MessageEnvelope{Header: n.caller.Header(), Message: m, Sender: n.self})
-	return to
+	n.turns.Passed(to.GetId(), m)
 }
 
 var forSubscriptions, forGates = wire.SetOf(wire.Subscribing), wire.SetOf(wire.Turning)

@@ -134,3 +134,48 @@ func TestLeaseThatEndedBeforeItWasSentIsNotSent(t *testing.T) {
 		require.Equal(t, []string{"next"}, idsOf(in.took()))
 	})
 }
+
+// A caller that sends a frame after the other has at most two of them in the mailbox of a hub.
+// Messages about other topics do not wait for that hub.
+func TestCallerWaitsForHubThatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	withRouter(t, func(t *testing.T, s *stand) {
+		in := s.inbox()
+		in.subscribe("topic", 1)
+		in.subscribe("other", 1)
+		release := s.hold("topic")
+		send := func(topic string) chan struct{} {
+			turns, all := peer.NewTurns(s.root.ActorSystem(), s.pid.GetId()), make(chan struct{}, 10)
+			t.Cleanup(turns.Close)
+			go func() {
+				for range cap(all) {
+					m := &messages.Verdicts{Topic: topic, Subscriber: "s"}
+					s.root.Send(s.pid, m)
+					turns.Passed(s.pid.GetId(), m)
+					all <- struct{}{}
+					if turns.Take(t.Context()) != nil {
+						return
+					}
+				}
+			}()
+			synctest.Wait()
+			return all
+		}
+		held := send("topic")
+		require.Len(t, held, 2)
+		require.Len(t, send("other"), 10)
+		require.Len(t, send("none"), 10)
+		release()
+		require.Len(t, held, 10)
+	})
+}
+
+// Verdicts without effect do not compute how many leases all subscribers may have.
+func TestVerdictsWithoutEffectChangeNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	s := f.with(t, "a", "s", 10, 0)
+	s.mine.takes = -1
+	f.verdicts(&messages.Verdicts{Subscriber: "s", Verdicts: []*messages.Verdict{{Kind: &messages.Verdict_Ack{Ack: &messages.Ack{Delivery: 7}}}}}, "a", nil)
+	require.Equal(t, -1, s.mine.takes)
+}

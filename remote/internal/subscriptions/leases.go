@@ -127,6 +127,7 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 	if s := h.subscribers[key]; s != nil && same(s.to, sender) {
 		s.clock.update(m.GetClock(), time.Now())
 	}
+	settled := false
 	for _, v := range m.GetVerdicts() {
 		delivery, answer := wire.AnswerOf(v)
 		l := h.held[delivery]
@@ -139,6 +140,10 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 		}
 		l.lease.Answer(answer)
 		h.free(l)
+		settled = true
+	}
+	if !settled {
+		return // otherwise messages without effect would cost time for each subscriber
 	}
 	h.deal()
 	if h.capacity() != h.tuning.want {

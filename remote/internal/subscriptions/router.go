@@ -55,6 +55,12 @@ func (r *router) Receive(c actor.Context) {
 		r.forward(c, m.Topic, Detached{})
 	case Settle:
 		r.forward(c, m.Topic, Settled{})
+	case peer.TouchTopic:
+		if open := r.topic[m.Topic]; open != nil {
+			c.RequestWithCustomSender(open.hub, &actor.Touch{}, c.Sender())
+		} else {
+			c.Respond(&actor.Touched{Who: c.Self()})
+		}
 	case hubIdle:
 		r.remove(c, m)
 	case RightsChanged:

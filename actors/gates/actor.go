@@ -78,6 +78,13 @@ type turnAnswer struct {
 	err  error
 }
 
+// ByToken extends or releases a turn with a ttl. Its sender does not become the owner of the turn:
+// it may end before the answer.
+type ByToken struct {
+	Extend  *messages.ExtendTurnRequest
+	Release *messages.ReleaseTurnRequest // unless Extend is set
+}
+
 // Messages to the gates actor.
 type (
 	acquire     struct{ waiter *waiter }
@@ -147,6 +154,12 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		k.extendTurn(c, m)
 	case *messages.ReleaseTurnRequest:
 		k.releaseOwned(c, m)
+	case ByToken:
+		if m.Extend != nil {
+			k.extendTurn(c, m.Extend)
+		} else {
+			k.releaseOwned(c, m.Release)
+		}
 	case turnLapsed:
 		k.lapsed(m)
 	case gateAnswered:

@@ -143,7 +143,7 @@ func (k *gatekeeper) timeout(m waitExpired) {
 
 // findOwned returns the place that a message refers to. A turn with a ttl moves
 // to a sender with the same credentials that names its token: its link was
-// re-established.
+// re-established, unless the message is ByToken.
 func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64) *waiter {
 	sender := c.Sender()
 	if sender == nil {
@@ -161,8 +161,10 @@ func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64
 	if w.ttl == 0 || w.place != place || w.owner.principal != principal.Of(c) {
 		return nil
 	}
-	k.forgetWaiter(w)
-	k.own(k.owner(c, remoteHolderOf(c)), w)
+	if _, stays := c.Message().(ByToken); !stays {
+		k.forgetWaiter(w)
+		k.own(k.owner(c, remoteHolderOf(c)), w)
+	}
 	return w
 }
 
@@ -193,15 +195,18 @@ func (k *gatekeeper) releaseOwned(c actor.Context, m *messages.ReleaseTurnReques
 }
 
 // ownerGone releases what an actor had that has ended. Turns with a ttl of an
-// unreachable actor continue until the ttl ends: the actor may be at work.
+// unreachable actor continue until the ttl ends: the actor may be at work. A session or a
+// request of HTTP that ended before it was watched does not say why: its link may have broken.
 func (k *gatekeeper) ownerGone(m *actor.Terminated) {
 	o := k.owners[m.GetWho().String()]
 	if o == nil || o.detached {
 		return
 	}
 	o.detached, o.done = true, func() {}
+	unreachable := m.GetWhy() == actor.TerminatedReason_AddressTerminated ||
+		m.GetWhy() == actor.TerminatedReason_NotFound && m.GetWho().GetAddress() == k.self.GetAddress()
 	for _, w := range o.at {
-		if m.GetWhy() == actor.TerminatedReason_AddressTerminated && w.turn != nil && w.ttl > 0 {
+		if unreachable && w.turn != nil && w.ttl > 0 {
 			continue
 		}
 		k.withdraw(w)

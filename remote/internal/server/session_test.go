@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -29,6 +30,7 @@ func served(t *testing.T, w *wakebelltest.World, router func(actor.Context)) *Se
 	guard.Queues = access.NewQueueKeys(system, nil)
 	s := &Server{guard: guard, system: system, waits: limits.NewBudget(limits.Waits), router: root.Spawn(actor.PropsFromFunc(router))}
 	guard.Router = s.router.GetId()
+	s.gates = system.ActorSystem().NewLocalPID(strings.TrimSuffix(system.Gateway().GetId(), "gateway") + "gates")
 	t.Cleanup(func() {
 		guard.Close()
 		require.NoError(t, root.StopFuture(s.router).Wait())

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/httpapi"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -102,7 +103,7 @@ func refusedTurn(answer any) error {
 }
 
 // ask sends a message and returns the first answer.
-func (i *inbox) ask(ctx context.Context, to *actor.PID, message proto.Message, within time.Duration) (any, error) {
+func (i *inbox) ask(ctx context.Context, to *actor.PID, message any, within time.Duration) (any, error) {
 	if err := i.send(to, message); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,8 @@ func (c *httpCall) extendTurn(ctx context.Context, m *httpapi.ExtendTurnRequest)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.aboutTurn(ctx, &messages.ExtendTurnRequest{Gate: m.GetGate(), Fence: t.fence, Place: t.place})
+	request := &messages.ExtendTurnRequest{Gate: m.GetGate(), Fence: t.fence, Place: t.place}
+	answer, err := c.byToken(ctx, request, gates.ByToken{Extend: request})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +140,8 @@ func (c *httpCall) releaseTurn(ctx context.Context, m *httpapi.ReleaseTurnReques
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.aboutTurn(ctx, &messages.ReleaseTurnRequest{Gate: m.GetGate(), Fence: t.fence, Place: t.place})
+	request := &messages.ReleaseTurnRequest{Gate: m.GetGate(), Fence: t.fence, Place: t.place}
+	answer, err := c.byToken(ctx, request, gates.ByToken{Release: request})
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +151,12 @@ func (c *httpCall) releaseTurn(ctx context.Context, m *httpapi.ReleaseTurnReques
 	return &httpapi.ReleaseTurnResponse{}, nil
 }
 
-// aboutTurn asks the actor for gates. The sender becomes the owner of the turn, and
-// leaves it as its link broke.
-func (c *httpCall) aboutTurn(ctx context.Context, request proto.Message) (any, error) {
+// byToken asks the actor for gates about a turn, whose owner stays.
+func (c *httpCall) byToken(ctx context.Context, request proto.Message, message gates.ByToken) (any, error) {
 	if err := c.permit(request); err != nil {
 		return nil, err
 	}
 	in := c.newInbox(c.caller)
 	defer in.end(actor.TerminatedReason_AddressTerminated)
-	return in.ask(ctx, c.gates, request, wire.AnswerWithin)
+	return in.ask(ctx, c.gates, message, wire.AnswerWithin)
 }

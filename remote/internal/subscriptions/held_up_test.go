@@ -179,3 +179,27 @@ func TestVerdictsWithoutEffectChangeNothing(t *testing.T) {
 	f.verdicts(&messages.Verdicts{Subscriber: "s", Verdicts: []*messages.Verdict{{Kind: &messages.Verdict_Ack{Ack: &messages.Ack{Delivery: 7}}}}}, "a", nil)
 	require.Equal(t, -1, s.mine.takes)
 }
+
+// A link that breaks before the hub has the SubscribeRequest on it leaves the leases of its
+// subscriber to expire.
+func TestLeasesOfLinkThatBreaksAtOnceExpire(t *testing.T) {
+	t.Parallel()
+	withRouter(t, func(t *testing.T, s *stand) {
+		topic := wakebell.NewTopic[string]("topic")
+		first, other := s.inbox(), s.inbox()
+		first.subscribe(topic.Name(), 1)
+		_, err := topic.Schedule(t.Context(), s.world.Client(), "x", wakebell.ID("id"))
+		require.NoError(t, err)
+		s.world.Advance(0)
+		require.Equal(t, []string{"id"}, idsOf(first.took()))
+		release, second := s.hold(topic.Name()), s.inbox()
+		second.say(&messages.SubscribeRequest{Topic: topic.Name(), Subscriber: "s", Credits: 1})
+		s.root.ActorSystem().ProcessRegistry.Remove(second.self) // as a session that ends
+		release()
+		other.say(&messages.SubscribeRequest{Topic: topic.Name(), Subscriber: "other", Credits: 1})
+		s.world.Advance(25 * time.Second)
+		require.Empty(t, idsOf(other.took()), "the handler of the first may go on")
+		s.world.Advance(10 * time.Second)
+		require.Equal(t, []string{"id"}, idsOf(other.took()))
+	})
+}

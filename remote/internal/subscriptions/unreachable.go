@@ -8,9 +8,11 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-// terminated handles the end of a subscriber's actor, or of the link to it.
+// terminated handles the end of a subscriber's actor, or of the link to it. A session that ended
+// before it was watched does not say why: its link may have broken.
 func (h *hub) terminated(m *actor.Terminated) {
-	if m.GetWhy() == actor.TerminatedReason_AddressTerminated {
+	unwatched := m.GetWhy() == actor.TerminatedReason_NotFound && m.GetWho().GetAddress() == h.self.GetAddress()
+	if unwatched || m.GetWhy() == actor.TerminatedReason_AddressTerminated {
 		h.outOfReach(m.GetWho())
 		return
 	}

@@ -129,7 +129,11 @@ func outcome(t Timer[[]byte], answer any) error {
 		if a.GetResult() == nil {
 			return nil
 		}
-		return givesResult(keptResult(t, a))
+		k, err := keptBy(t)
+		if err != nil {
+			return nil //nolint:nilerr // a queue keeps no results: the message was handled
+		}
+		return givesResult(keptResult(k, t, a))
 	case *messages.Nack:
 		return nack(a)
 	case *messages.Reject:
@@ -221,11 +225,7 @@ func keep(ctx context.Context, t Timer[[]byte], m *messages.KeepRequest) error {
 }
 
 // keptResult stores the result in an answer.
-func keptResult(t Timer[[]byte], a *messages.Ack) error {
-	k, err := keptBy(t)
-	if err != nil {
-		return err
-	}
+func keptResult(k *keeper.Delivery, t Timer[[]byte], a *messages.Ack) error {
 	of := a.GetResult()
 	env := envelope.Envelope{
 		Body: of.GetBody(), ContentType: of.GetContentType(), CorrelationID: t.CorrelationID, Headers: Headers(nil).with(of.GetHeaders()),

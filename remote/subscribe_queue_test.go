@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -94,4 +95,50 @@ func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
 		st, err := n.Client().Queues().Stats(ctx, orders.Keys())
 		return err == nil && st.Pending == 0 && st.Processing == 1
 	})
+}
+
+// A queue keeps no results: over HTTP an ack with one is refused, and from a session the message
+// is done all the same.
+func TestAckOfMessageWithResultMakesNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	n := serveHTTP(t, withToken())
+	orders := queue.New[string](redistest.Name(t))
+	none := func(processing int64) {
+		t.Helper()
+		eventually(t, func() bool {
+			st, err := n.Client().Queues().Stats(t.Context(), orders.Keys())
+			return err == nil && st.Pending == 0 && st.Processing == processing
+		})
+		st, err := n.Client().Queues().Stats(t.Context(), orders.Keys())
+		require.NoError(t, err)
+		require.Zero(t, st.Dead)
+	}
+	_, err := orders.Publish(t.Context(), n.Client().Queues(), "x")
+	require.NoError(t, err)
+	path := "/v1/queues/" + orders.Name() + "/leases"
+	lease := path + "/" + n.claim(t, path, `{"wait":"1m"}`)[0]["token"].(string)
+	require.Equal(t, http.StatusBadRequest, n.http(t, "POST", lease+":ack", `{"result":{"body":"done"}}`).status)
+	none(1)
+	n.http(t, "POST", lease+":ack", "").ok(t)
+	none(0)
+
+	k := talk(t, n, secret)
+	sub := subscription(orders.Name(), 1)
+	sub.Queue = &messages.Queue{}
+	require.IsType(t, &messages.SubscribeResponse{}, k.ask(sub))
+	_, err = orders.Publish(t.Context(), n.Client().Queues(), "y")
+	require.NoError(t, err)
+	var held *messages.Lease
+	for held == nil {
+		for _, m := range k.replies() {
+			if l, ok := m.(*messages.Leases); ok {
+				held = l.GetLeases()[0]
+			}
+		}
+	}
+	none(1)
+	k.say(&messages.Verdicts{Topic: orders.Name(), Subscriber: sub.GetSubscriber(), Verdicts: []*messages.Verdict{{
+		Id: held.GetId(), Kind: &messages.Verdict_Ack{Ack: &messages.Ack{Delivery: held.GetDelivery(), Result: &messages.Content{Body: []byte("done")}}},
+	}}})
+	none(0)
 }

@@ -259,6 +259,8 @@ func (c *httpCall) verdict(ctx context.Context, m ofLease, verdict proto.Message
 		return done, wire.StatusOf(messages.Failure(messages.Code_CODE_UNAVAILABLE, "the outcome is not known yet"))
 	case !done.Held:
 		return done, ErrLeaseLost
+	case done.Fault != nil:
+		return done, wire.StatusOf(done.Fault)
 	}
 	return done, nil
 }

@@ -29,8 +29,9 @@ type (
 	}
 	// Settled answers Settle, when Redis has the extension, or else at once.
 	Settled struct {
-		Held bool          // the subscriber had the lease
-		TTL  time.Duration // of an extended lease
+		Held  bool            // the subscriber had the lease
+		Fault *messages.Error // why the verdict was refused; nil: it was not
+		TTL   time.Duration   // of an extended lease
 	}
 
 	// lingerOver ends the time for which a topic stays open for the next Pull.
@@ -73,6 +74,10 @@ func (h *hub) settle(c actor.Context, m Settle, owner string) {
 	if _, more := m.Verdict.(*messages.Extend); more {
 		l.extending = append(l.extending, c.Sender())
 		l.lease.Extend()
+		return
+	}
+	if ack, is := m.Verdict.(*messages.Ack); is && ack.GetResult() != nil && h.tuning.queue != nil {
+		c.Respond(Settled{Held: true, Fault: messages.Failure(messages.Code_CODE_INVALID, "result: messages of queues have none")})
 		return
 	}
 	l.lease.Answer(m.Verdict)

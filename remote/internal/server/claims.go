@@ -152,7 +152,11 @@ func (p *pulled) detach(ctx context.Context) error {
 	defer late.Stop()
 	for {
 		m, ok := p.into.receive(context.WithoutCancel(ctx), late.C)
-		if _, done := m.(subscriptions.Detached); done || !ok {
+		if !ok { // the hub is busy; an orderly end would give back leases that the caller gets
+			p.into.end(actor.TerminatedReason_AddressTerminated)
+			return nil
+		}
+		if _, done := m.(subscriptions.Detached); done {
 			return nil
 		}
 		if err := p.take(m); err != nil {

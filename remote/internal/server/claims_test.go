@@ -1,0 +1,39 @@
+package server
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/httpapi"
+	"github.com/wakebell/wakebell/remote/internal/subscriptions"
+	"github.com/wakebell/wakebell/wakebelltest"
+)
+
+// The leases that a claim returns last until they expire, also if the hub did not answer in time.
+func TestClaimKeepsLeasesOfBusyHub(t *testing.T) {
+	t.Parallel()
+	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+		var ends []actor.TerminatedReason
+		c := &httpCall{Server: served(t, w, func(c actor.Context) {
+			switch m := c.Message().(type) {
+			case subscriptions.Pull:
+				c.Watch(c.Sender())
+				c.Respond(&messages.Leases{Leases: []*messages.Lease{{Id: "id", Delivery: 7, Ttl: durationpb.New(time.Minute)}}})
+			case *actor.Terminated:
+				ends = append(ends, m.GetWhy())
+			}
+		})}
+		got, err := c.claim(t.Context(), &httpapi.ClaimRequest{Topic: "topic"})
+		require.NoError(t, err)
+		require.Len(t, got.(*httpapi.ClaimResponse).GetLeases(), 1)
+		synctest.Wait()
+		require.Equal(t, []actor.TerminatedReason{actor.TerminatedReason_AddressTerminated}, ends)
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -70,4 +71,20 @@ func TestOperatorsWithoutTokenAreLogged(t *testing.T) {
 	named.ClientCAs = ours.pool
 	require.Empty(t, serve(t, remote.Config{TLS: named, Operators: []string{"a"}}).log.with(about), "a certificate may name it")
 	require.Empty(t, serve(t, withToken()).log.with(about))
+}
+
+// A token that gets another owner loses the connections of the former one.
+func TestTokenWithAnotherOwnerLosesItsConnections(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withRights(t, "tests * *"))
+	c, k := dialAs(t, n, secret), talk(t, n, secret)
+	_, err := c.Stats(t.Context(), n.topic.Name())
+	require.NoError(t, err)
+	require.IsType(t, &messages.GetTopicStatsResponse{}, k.ask(&messages.GetTopicStatsRequest{Topic: n.topic.Name()}))
+	require.NoError(t, n.server.SetTokens(map[string]string{secret: "mallory"}, nil))
+	ended := make(chan error, 1)
+	go func() { ended <- k.stream.RecvMsg(&messages.Replies{}) }()
+	require.Error(t, receive(t, ended))
+	_, err = c.Stats(t.Context(), n.topic.Name())
+	require.ErrorIs(t, err, wakebell.ErrForbidden)
 }

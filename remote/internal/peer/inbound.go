@@ -144,7 +144,8 @@ func (g *Guard) authenticate(ctx context.Context, all *conn.Connections) (Caller
 	owner, ours := known[hash]
 	if ours {
 		all.Show(p.Addr, hash)
-		_, ours = (*g.owners.Load())[hash] // SetTokens may have run before Show
+		now, known := (*g.owners.Load())[hash] // SetTokens may have run before Show
+		ours = known && now == owner
 	}
 	if !ok || !ours {
 		return w, status.Error(codes.Unauthenticated, "the token is not known")

@@ -24,7 +24,7 @@ func (g *Guard) setOwners(known *access.TokenOwners) {
 }
 
 // SetTokens replaces the tokens. Connections with a removed token, or with a token
-// that is bound to another certificate now, end at once.
+// that has another owner or is bound to another certificate now, end at once.
 func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 	if (len(tokens) == 0) != (len(*g.owners.Load()) == 0) {
 		return argument.Invalid("Tokens", "whether peers need one is decided by Serve")
@@ -40,7 +40,8 @@ func (g *Guard) SetTokens(tokens, certificates map[string]string) error {
 	for _, all := range []*conn.Connections{g.Connections, g.Web} {
 		all.CloseUnless(func(token access.TokenHash) bool {
 			now, ok := (*known)[token]
-			return ok && (now.Certificate == "" || now.Certificate == before[token].Certificate)
+			was := before[token]
+			return ok && now.Name == was.Name && (now.Certificate == "" || now.Certificate == was.Certificate)
 		})
 	}
 	return nil

@@ -47,3 +47,16 @@ func TestReportOverHTTP(t *testing.T) {
 		n.http(t, "GET", path+"?wait="+wait, "").problem(t, http.StatusBadRequest, "invalid")
 	}
 }
+
+// Reports over HTTP are an operation, as they are over gRPC.
+func TestReportIsForOperators(t *testing.T) {
+	t.Parallel()
+	cfg := withMallory()
+	cfg.Operators = []string{"tests"}
+	n := serveHTTP(t, cfg)
+	for _, query := range []string{"", "?wait=1s"} {
+		path := "/v1/topics/" + n.topic.Name() + "/timers/a/report" + query
+		do(t, n.request(t, "GET", path, malloryToken, "")).problem(t, http.StatusForbidden, "forbidden")
+		n.http(t, "GET", path, "").ok(t)
+	}
+}

@@ -59,8 +59,8 @@ func newOperations(system *wakebell.System, g *peer.Guard) *operations {
 // Enter admits a caller with permission for the request, if there is room for it.
 func (o *operations) Enter(ctx context.Context, request proto.Message, room *limits.Budget) (context.Context, func(), error) {
 	caller := peer.CallerOf(ctx)
-	if o.operators != nil && !slices.Contains(o.operators, caller.Owner) {
-		return nil, nil, status.Error(codes.PermissionDenied, "not an operator of this node")
+	if err := o.admit(caller); err != nil {
+		return nil, nil, err
 	}
 	if fault := o.guard.Permit(caller, request); fault != nil {
 		return nil, nil, wire.StatusOf(fault)
@@ -85,6 +85,14 @@ func (o *operations) Enter(ctx context.Context, request proto.Message, room *lim
 		end(nil)
 		room.Give(of, 1)
 	}, nil
+}
+
+// admit returns an error if a caller is not one of Config.Operators.
+func (o *operations) admit(caller peer.Caller) error {
+	if o.operators != nil && !slices.Contains(o.operators, caller.Owner) {
+		return status.Error(codes.PermissionDenied, "not an operator of this node")
+	}
+	return nil
 }
 
 // withSpan returns ctx with the span of the caller, in the headers of W3C trace context.

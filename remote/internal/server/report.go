@@ -17,8 +17,12 @@ import (
 var errNotEnded = errors.New("the timer has not ended")
 
 // report answers what the handler of a timer has reported. With a wait it answers when the
-// timer has ended, or after it without an end.
+// timer has ended, or after it without an end. It is the operation WaitTimer, and open to the
+// same callers.
 func (c *httpCall) report(ctx context.Context, m *httpapi.ReportRequest) (proto.Message, error) {
+	if err := c.operations.admit(c.caller); err != nil {
+		return nil, err
+	}
 	request := &messages.WaitTimerRequest{Topic: m.GetTopic(), Id: m.GetId(), Report: m.GetWait() == nil}
 	if request.GetReport() {
 		if err := c.permit(request); err != nil {

@@ -64,6 +64,7 @@ func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest
 		return
 	}
 	if o := k.owners[sender.String()]; o != nil && o.at[place] != nil {
+		k.owner(c, from) // it is watched again if its link broke
 		if w := o.at[place]; w.ttl > 0 && m.GetTtl() != nil {
 			k.repeatRequest(w, m.GetRequest())
 		} else {
@@ -151,7 +152,7 @@ func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64
 	}
 	at := turnPlace{name, place}
 	if o := k.owners[sender.String()]; o != nil && o.at[at] != nil {
-		return o.at[at]
+		return k.owner(c, o.holder).at[at] // it is watched again if its link broke
 	}
 	q := k.queues[name]
 	if q == nil || q.turn == nil || q.turn.Fence != fence || q.turn.owner == nil {

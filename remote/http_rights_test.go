@@ -13,7 +13,7 @@ import (
 )
 
 // rightsOfRoutes has the right that each route needs, as the table of rights has it for
-// the request of gRPC that does the same; empty: the answer is filtered.
+// the request of gRPC that does the same; empty: the answer is filtered, or it needs none.
 var rightsOfRoutes = map[string]string{
 	"POST /v1/topics/{topic}/timers":                    "schedule topic",
 	"POST /v1/topics/{topic}/timers:batch":              "schedule topic",
@@ -40,7 +40,7 @@ var rightsOfRoutes = map[string]string{
 	"POST /v1/schedules/{name}:enable":                  "schedule schedule",
 	"POST /v1/gates/{gate}/turns":                       "handle gate",
 	"POST /v1/gates/{gate}/turns/{token}:extend":        "handle gate",
-	"POST /v1/gates/{gate}/turns/{token}:release":       "handle gate",
+	"POST /v1/gates/{gate}/turns/{token}:release":       "", // only its owner can
 	"POST /v1/gates/{gate}:guard":                       "handle gate",
 	"POST /v1/topics/{topic}/leases:claim":              "handle topic",
 	"POST /v1/topics/{topic}/leases/{token}:ack":        "handle topic",

@@ -23,8 +23,11 @@ import (
 )
 
 // filtered are the calls without a right of their own: their responses are filtered by
-// what the caller may read.
-var filtered = map[string]bool{"ListTopicsRequest": true, "ListGatesRequest": true, "ListQueuesRequest": true, "ListRecurringRequest": true}
+// what the caller may read, and only its owner can release a turn.
+var filtered = map[string]bool{
+	"ListTopicsRequest": true, "ListGatesRequest": true, "ListQueuesRequest": true, "ListRecurringRequest": true,
+	"ReleaseTurnRequest": true,
+}
 
 func rightsOf(t testing.TB, text string) *rights.Grants {
 	t.Helper()

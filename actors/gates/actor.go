@@ -27,7 +27,8 @@ type gatekeeper struct {
 	parts        map[int]*part
 	queues       map[string]*gateQueue // of all parts
 	owners       map[string]*turnOwner
-	remotePlaces remotePlaces // tickets and turns of remote owners
+	remotePlaces remotePlaces                      // tickets and turns of remote owners
+	permits      func(principal, gate string) bool // of RightsChanged; nil: they have not changed
 
 	sequence uint64 // of exchanges
 	numbers  uint64 // of joins
@@ -160,6 +161,8 @@ func (k *gatekeeper) Receive(c actor.Context) {
 		} else {
 			k.releaseOwned(c, m.Release)
 		}
+	case RightsChanged:
+		k.rightsChanged(m)
 	case turnLapsed:
 		k.lapsed(m)
 	case gateAnswered:

@@ -158,11 +158,12 @@ func (k *gatekeeper) sendHeartbeat(p *part) {
 }
 
 // toExtend returns the turns of a part that have used a third of their lease. Turns that
-// the store does not know yet are extended by the requests that report them.
+// the store does not know yet are extended by the requests that report them, and those of
+// principals without the right not at all.
 func (k *gatekeeper) toExtend(p *part) []*Turn {
 	var turns []*Turn
 	for _, q := range p.queues {
-		if t := q.turn; t != nil && !t.unreported && time.Since(t.confirmed) >= k.cfg.Lease/3-k.heartbeatInterval()/2 {
+		if t := q.turn; t != nil && !t.unreported && time.Since(t.confirmed) >= k.cfg.Lease/3-k.heartbeatInterval()/2 && k.mayExtend(t) {
 			turns = append(turns, t)
 		}
 		if len(turns) == maxHeartbeatTurns {

@@ -72,6 +72,9 @@ func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest
 		}
 		return
 	}
+	if k.refuseWithoutRight(from, m, refuse) {
+		return
+	}
 	if full := k.remotePlaces.full(from); full != "" {
 		refuse(messages.Code_CODE_OVERLOADED, full)
 		return
@@ -250,6 +253,8 @@ func refusal(err error) messages.Code {
 		return messages.Code_CODE_DEADLINE
 	case errors.Is(err, exchange.ErrUnavailable):
 		return messages.Code_CODE_UNAVAILABLE
+	case errors.Is(err, exchange.ErrForbidden):
+		return messages.Code_CODE_FORBIDDEN
 	}
 	return messages.Code_CODE_INTERNAL
 }

@@ -26,8 +26,8 @@ type need struct {
 // Needs maps the full name of each request to the rights that it needs. It is the
 // only place that decides this. A node with rights refuses requests that are not in it.
 //
-// Requests without needs are listings, whose responses are filtered, and verdicts on
-// reminders, whose delivery only the owner knows.
+// Requests without needs are listings, whose responses are filtered, verdicts on
+// reminders, whose delivery only the owner knows, and the release of a turn.
 var Needs = tableOf(
 	rule(scheduled),
 	rule(func(m *messages.ScheduleBatchRequest) (all []need) {
@@ -84,7 +84,7 @@ var Needs = tableOf(
 
 	onGate[*messages.AcquireTurnRequest](rights.ActionHandle),
 	onGate[*messages.ExtendTurnRequest](rights.ActionHandle),
-	onGate[*messages.ReleaseTurnRequest](rights.ActionHandle),
+	free[*messages.ReleaseTurnRequest](), // only its owner can release a turn, also without a right to further ones
 	onGate[*messages.GuardTurnRequest](rights.ActionHandle),
 
 	// A reminder is a timer in the topic of the reminders.

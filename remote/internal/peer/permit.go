@@ -67,6 +67,16 @@ func (g *Guard) Sees(principal string, kind rights.Kind, name string) bool {
 	return ok
 }
 
+// MayPass reports whether a principal may have turns at a gate.
+func (g *Guard) MayPass(principal, gate string) bool {
+	granted := g.Rights.Load()
+	if granted == nil {
+		return true
+	}
+	_, ok := granted.Allow(principal, rights.ActionHandle, rights.KindGate, gate)
+	return ok
+}
+
 // Visible filters a response of the gateway that lists names. It keeps what the
 // principal may read. Parts of joins are refused instead: their reader counts them.
 func (g *Guard) Visible(principal string, answer any) any {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -119,14 +120,16 @@ func (s *Server) SetTokens(tokens, certificates map[string]string) error {
 	return s.guard.SetTokens(tokens, certificates)
 }
 
-// SetRights replaces the rights, and ends operations and subscriptions that are no
+// SetRights replaces the rights, and ends operations, subscriptions and turns that are no
 // longer permitted.
 func (s *Server) SetRights(granted *rights.Grants) error {
 	if granted == nil || s.guard.Rights.Load() == nil {
 		return argument.Invalid("Rights", "whether there are any is decided by Serve")
 	}
 	s.guard.Rights.Store(granted)
-	s.system.ActorSystem().Root.Send(s.router, subscriptions.RightsChanged{})
+	root := s.system.ActorSystem().Root
+	root.Send(s.router, subscriptions.RightsChanged{})
+	root.Send(s.gates, gates.RightsChanged{Permits: s.guard.MayPass})
 	s.operations.recheck()
 	return nil
 }

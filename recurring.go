@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/convert"
@@ -66,7 +68,9 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		state, err := schedules.Get(ctx, m.GetName())
 		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: convert.RecurringStateMessage(state)}, err
 	case *messages.ListRecurringRequest:
-		return r.listRecurring(ctx, m)
+		return listRecurring(m, schedules.List(ctx, wakebelltype.Page{After: m.GetAfter()}))
+	case gateway.VisibleRecurring:
+		return listRecurring(m.ListRecurringRequest, visibleSchedules(ctx, schedules, m))
 	case *messages.PreviewRecurringRequest:
 		instants, err := schedules.Preview(ctx, m.GetName(), int(min(m.GetCount(), math.MaxInt32)))
 		answer := &messages.PreviewRecurringResponse{Request: m.GetRequest()}
@@ -79,13 +83,35 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 	}
 }
 
-func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRequest) (messages.Answer, error) {
+// visibleSchedules yields the schedules of a listing that its sender may know.
+func visibleSchedules(ctx context.Context, all *recurring.Schedules, m gateway.VisibleRecurring) iter.Seq2[recurring.State, error] {
+	return func(yield func(recurring.State, error) bool) {
+		for name, err := range all.Names(ctx, wakebelltype.Page{After: m.GetAfter()}) {
+			if err == nil && !m.Sees(name) {
+				continue
+			}
+			var state recurring.State
+			if err == nil {
+				state, err = all.Get(ctx, name)
+			}
+			if errors.Is(err, recurring.ErrNotFound) {
+				continue // it was deleted meanwhile
+			}
+			state.Cursor = name
+			if !yield(state, err) {
+				return
+			}
+		}
+	}
+}
+
+func listRecurring(m *messages.ListRecurringRequest, all iter.Seq2[recurring.State, error]) (messages.Answer, error) {
 	if m.GetLimit() > paging.MaxPage {
 		return nil, argument.Invalid("limit", "%d, want 1 to %d", m.GetLimit(), paging.MaxPage)
 	}
 	limit := int(cmp.Or(m.GetLimit(), recurringPage))
 	answer := &messages.ListRecurringResponse{Request: m.GetRequest()}
-	for state, err := range r.client.schedules.List(ctx, wakebelltype.Page{After: m.GetAfter()}) {
+	for state, err := range all {
 		if err != nil {
 			return nil, err
 		}

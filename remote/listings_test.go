@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -175,4 +176,35 @@ func TestListingsOfQueuesContinueAfterCursor(t *testing.T) {
 	for _, err := range elsewhere.Messages(ctx, q.Keys(), false, wakebelltype.Page{After: "x"}) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
+}
+
+// A listing names only what its reader may read, also in the cursor of a page.
+func TestCursorNamesNoHiddenSchedule(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	n := serveHTTP(t, withRights(t, "tests * *\nmallory read schedule:"+name+"-seen*"))
+	for _, of := range []string{"-hidden", "-seen1", "-seen2", "-zhidden"} {
+		schedule := wakebell.NewTopic[string](name).Recurring(name+of, recurring.Rule{Every: time.Hour}, "x")
+		require.NoError(t, n.Client().Schedules().Put(t.Context(), schedule))
+		t.Cleanup(func() { _ = n.Client().Schedules().Delete(context.WithoutCancel(t.Context()), schedule.Name) })
+	}
+	after, names := "", []string(nil)
+	for {
+		got := do(t, n.request(t, "GET", "/v1/schedules?limit=1"+after, malloryToken, "")).ok(t)
+		require.NotContains(t, jsonOf(t, got), "hidden")
+		schedules, _ := got["schedules"].([]any)
+		for _, s := range schedules {
+			names = append(names, s.(map[string]any)["name"].(string))
+		}
+		next, _ := got["next"].(string)
+		if next == "" {
+			break
+		}
+		require.Len(t, schedules, 1, "a page with a cursor is full")
+		after = "&after=" + next
+	}
+	require.Equal(t, []string{name + "-seen1", name + "-seen2"}, names)
+	page, _ := talk(t, n, malloryToken).ask(&messages.ListRecurringRequest{Limit: 1}).(*messages.ListRecurringResponse)
+	require.Len(t, page.GetSchedules(), 1)
+	require.Equal(t, name+"-seen1", page.GetNext())
 }

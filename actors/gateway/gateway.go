@@ -31,6 +31,12 @@ type Timers interface {
 	Do(ctx context.Context, request messages.Request) messages.Answer
 }
 
+// VisibleRecurring is a ListRecurringRequest of a sender that may know some schedules only.
+type VisibleRecurring struct {
+	*messages.ListRecurringRequest
+	Sees func(name string) bool
+}
+
 // PID is the PID of the gateway of the runtime of this name.
 func PID(system *actor.ActorSystem, name string) *actor.PID {
 	return system.NewLocalPID(name + "/" + Name)

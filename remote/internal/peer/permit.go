@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
@@ -90,6 +91,7 @@ func (g *Guard) Visible(principal string, answer any) any {
 	if !ok {
 		return answer
 	}
+	// The gateway has left out the rest already, see Narrow, unless the rights have changed since.
 	seen := &messages.ListRecurringResponse{Request: page.GetRequest(), Next: page.GetNext()}
 	for _, s := range page.GetSchedules() {
 		if g.Sees(principal, rights.KindSchedule, s.GetName()) {
@@ -97,6 +99,19 @@ func (g *Guard) Visible(principal string, answer any) any {
 		}
 	}
 	return seen
+}
+
+// Narrow returns what is sent to the gateway for a request: a listing leaves out what its
+// caller may not read before it is divided into pages, because the cursor of a page names the
+// last one on it.
+func (g *Guard) Narrow(w Caller, request proto.Message) any {
+	m, ok := request.(*messages.ListRecurringRequest)
+	if !ok || g.Rights.Load() == nil {
+		return request
+	}
+	return gateway.VisibleRecurring{ListRecurringRequest: m, Sees: func(name string) bool {
+		return g.Sees(w.Owner, rights.KindSchedule, name)
+	}}
 }
 
 // visibleParts returns a page of parts, or an Error if the principal may not read the topic of

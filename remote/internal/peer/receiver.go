@@ -163,7 +163,7 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 			in.guard.Deny(in.ctx, in.caller, message, fault, in.answerTo(sender))
 			return nil
 		}
-		system.Root.Send(target, &actor.MessageEnvelope{Header: in.caller.Header(), Message: message, Sender: sender})
+		system.Root.Send(target, &actor.MessageEnvelope{Header: in.caller.Header(), Message: in.guard.Narrow(in.caller, message), Sender: sender})
 		in.turns.Passed(target.GetId(), message)
 	}
 	return nil

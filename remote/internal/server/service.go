@@ -50,7 +50,7 @@ func ask[A messages.Answer](ctx context.Context, s *Server, request messages.Req
 	}
 	future := actor.NewFuture(system, timeout+wire.AnswerWithin)
 	system.Root.Send(s.system.Gateway(), &actor.MessageEnvelope{
-		Header: caller.Header(), Message: request, Sender: future.PID(),
+		Header: caller.Header(), Message: s.guard.Narrow(caller, request), Sender: future.PID(),
 	})
 	answer, err := future.Result()
 	if err != nil {

@@ -274,7 +274,7 @@ func (n *session) pass(m proto.Message, kind string) {
 		}
 		return
 	}
-	system.Root.Send(to, &actor.MessageEnvelope{Header: n.caller.Header(), Message: m, Sender: n.self})
+	system.Root.Send(to, &actor.MessageEnvelope{Header: n.caller.Header(), Message: n.server.guard.Narrow(n.caller, m), Sender: n.self})
 	n.turns.Passed(to.GetId(), m)
 }
 

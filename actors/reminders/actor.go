@@ -23,6 +23,8 @@ func (r *reminders) Receive(c actor.Context) {
 		r.take(m, c.Sender(), principal.PartyOf(c))
 	case Request:
 		r.request(m, c.Sender(), principal.PartyOf(c))
+	case Refused:
+		r.refuse(Call{Name: m.Request.GetName(), Request: m.Request.GetRequest()}, c.Sender(), m.Fault)
 	case reminderDone:
 		if m.incarnation == r.incarnation {
 			r.done(m)

@@ -23,6 +23,13 @@ type Request interface {
 	GetName() string
 }
 
+// Refused is a request that its sender has no right to. It is answered, and holds an Ack
+// back, as one that fails.
+type Refused struct {
+	Request Request
+	Fault   *messages.Error
+}
+
 // Call is an operation on a reminder for an actor, which a System sends to the
 // reminders actor.
 type Call struct {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
@@ -149,16 +151,25 @@ func (g *Guard) visibleAt(address string, answer any) any {
 // Deny answers a request that was not permitted, or logs it if the sender expects no
 // response.
 func (g *Guard) Deny(ctx context.Context, w Caller, request proto.Message, fault *messages.Error, answer func(proto.Message)) {
-	switch m := request.(type) {
-	case *messages.SetReminderRequest:
-		answer(&messages.ReminderFailed{Request: m.GetRequest(), Name: m.GetName(), Error: fault})
-	case *messages.ForgetReminderRequest:
-		answer(&messages.ReminderFailed{Request: m.GetRequest(), Name: m.GetName(), Error: fault})
-	default:
-		if answer != nil && wire.IsAnswered[wire.FullName(request)] {
-			answer(fault)
+	if answer != nil && wire.IsAnswered[wire.FullName(request)] {
+		answer(fault)
+		return
+	}
+	g.Note(ctx, w, errors.New(fault.GetMessage()))
+}
+
+// deny answers a message to a local actor that was not permitted. The actor of the reminders
+// answers its requests itself, as far as it runs: an Ack that follows waits for them.
+func (in *inbound) deny(target *actor.PID, message proto.Message, fault *messages.Error, sender *actor.PID) {
+	system := in.guard.system
+	if asked, ok := message.(reminders.Request); ok && ofReminders[wire.FullName(message)] {
+		if _, runs := system.ProcessRegistry.GetLocal(target.GetId()); runs {
+			refused := reminders.Refused{Request: asked, Fault: fault}
+			system.Root.Send(target, &actor.MessageEnvelope{Header: in.caller.Header(), Message: refused, Sender: sender})
 			return
 		}
-		g.Note(ctx, w, errors.New(fault.GetMessage()))
 	}
+	in.guard.Deny(in.ctx, in.caller, message, fault, in.answerTo(sender))
 }
+
+var ofReminders = wire.SetOf(wire.Reminding)

@@ -160,7 +160,7 @@ func (in *inbound) pass(batch *premote.MessageBatch, e *premote.MessageEnvelope)
 			sender.RequestId = e.GetSenderRequestId()
 		}
 		if fault := in.Permit(message); fault != nil {
-			in.guard.Deny(in.ctx, in.caller, message, fault, in.answerTo(sender))
+			in.deny(target, message, fault, sender)
 			return nil
 		}
 		system.Root.Send(target, &actor.MessageEnvelope{Header: in.caller.Header(), Message: in.guard.Narrow(in.caller, message), Sender: sender})

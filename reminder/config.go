@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -111,8 +112,8 @@ func (c *Config) nodeTopic() string {
 }
 
 // isReminderTopic reports whether a topic is that of the reminders of identities
-// or of any node.
+// or of any node, or one of its shards.
 func isReminderTopic(base, topic string) bool {
 	rest, ok := strings.CutPrefix(topic, base)
-	return ok && (rest == "" || strings.HasPrefix(rest, nodeTopicSeparator))
+	return ok && (rest == "" || strings.HasPrefix(rest, nodeTopicSeparator) || strings.HasPrefix(rest, sharding.Separator))
 }

@@ -15,7 +15,7 @@ import (
 // process.
 type guarded struct {
 	gateway.Timers
-	topic string
+	reserved func(topic string) bool
 }
 
 // Do implements gateway.Timers.
@@ -63,4 +63,8 @@ func (g guarded) names(m protoreflect.Message) (found bool) {
 	return found
 }
 
-func (g guarded) reserved(topic string) bool { return isReminderTopic(g.topic, topic) }
+// reserves reports whether a topic is one of reminders: of this System's, or with the default
+// name, which other nodes of the same Redis may have.
+func (r *Reminders) reserves(topic string) bool {
+	return isReminderTopic(DefaultTopic, topic) || (r.cfg != nil && isReminderTopic(r.cfg.Topic, topic))
+}

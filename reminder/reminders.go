@@ -48,15 +48,15 @@ func Hosted(cfg *Config, n hosted.Node) (*Reminders, hosted.Parts) {
 	return r, r.parts()
 }
 
+func init() {
+	hosted.IsReminderTopic = func(reminders any, topic string) bool { return reminders.(*Reminders).reserves(topic) }
+}
+
 // parts returns what the System runs.
 func (r *Reminders) parts() hosted.Parts {
-	topic := DefaultTopic
-	if r.cfg != nil {
-		topic = r.cfg.Topic
-	}
 	parts := hosted.Parts{
 		Deliver: r.deliver,
-		Guard:   func(t gateway.Timers) gateway.Timers { return guarded{t, topic} },
+		Guard:   func(t gateway.Timers) gateway.Timers { return guarded{t, r.reserves} },
 	}
 	if c := r.cfg; c != nil {
 		parts.Read, parts.Topics = r.read, r.topics()

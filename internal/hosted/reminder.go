@@ -14,6 +14,11 @@ import (
 	"github.com/wakebell/wakebell/redisops/shards"
 )
 
+// IsReminderTopic reports whether a topic, without the prefix, is one of the topics of a
+// *reminder.Reminders, of any node. Package reminder sets this function, which package remote
+// calls.
+var IsReminderTopic func(reminders any, topic string) bool
+
 // Node is the System that stores and delivers reminders.
 type Node struct {
 	*opened.Conn

@@ -35,6 +35,7 @@ type Guard struct {
 	owners        atomic.Pointer[access.TokenOwners]
 	Rights        atomic.Pointer[rights.Grants] // nil: every admitted caller may do everything
 	Queues        *access.QueueKeys
+	Reminders     *access.ReminderTopics
 	Peers         peers
 	Leases        *limits.Budget // leases that subscribers hold
 	WaitingLeases *limits.Budget // leases that wait for a subscriber

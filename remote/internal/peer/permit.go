@@ -28,6 +28,9 @@ func (g *Guard) Permit(w Caller, request proto.Message) *messages.Error {
 	if err := g.Allowed(w, request); err != nil {
 		return g.refusal(request, err)
 	}
+	if err := g.Reminders.Check(request); err != nil {
+		return g.refusal(request, err)
+	}
 	if err := g.Queues.Settle(request); err != nil {
 		return g.refusal(request, err)
 	}

@@ -39,7 +39,7 @@ func Start(sys *wakebell.System, cfg peer.Settings) (*Server, error) {
 	actors := sys.ActorSystem()
 	cfg.Metrics = metrics.New(metrics.Options{Provider: sys.MeterProvider()})
 	g := peer.NewGuard(actors, cfg)
-	g.Queues = access.NewQueueKeys(sys, cfg.Queues)
+	g.Queues, g.Reminders = access.NewQueueKeys(sys, cfg.Queues), access.NewReminderTopics(sys)
 	s := &Server{guard: g, system: sys, operations: newOperations(sys, g), waits: limits.NewBudget(limits.Waits)}
 	g.Measure(s.waits)
 	s.gates = actors.NewLocalPID(strings.TrimSuffix(sys.Gateway().GetId(), "gateway") + "gates")

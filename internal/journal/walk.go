@@ -144,7 +144,7 @@ func (w *walker) open(name string, kind byte) (*reader, error) {
 func (w *walker) take(rec Record) error {
 	w.found.Records++
 	w.found.seq = rec.Seq
-	w.found.Clock = max(w.found.Clock, rec.Clock)
+	w.found.Clock = rec.Clock
 	return w.apply(rec)
 }
 

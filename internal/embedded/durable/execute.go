@@ -85,7 +85,7 @@ func (s *Store) execute(c *session, commands [][]string, transaction bool) {
 		c.out.end(0)
 		return
 	}
-	s.tick(s.now())
+	s.follow(s.now())
 	s.unit = unit{}
 	for _, args := range commands {
 		for _, arg := range args {
@@ -117,12 +117,41 @@ func (s *Store) execute(c *session, commands [][]string, transaction bool) {
 	c.out.end(seq)
 }
 
+// held is by how many milliseconds the clock of the machine may be behind that of the
+// store, which then stands still. Nodes report no smaller step of a clock.
+const held = 1000
+
+// follow sets the clock to that of the machine, also when that was set back, as a Redis
+// does: a clock that waited for the machine's would fire nothing meanwhile.
+func (s *Store) follow(now int64) {
+	behind := s.clock - now
+	if behind <= 0 {
+		s.tick(now)
+		return
+	}
+	if behind <= held {
+		return
+	}
+	// What only reads saw expire by the clock so far has to expire in a replay too, so the
+	// log has that clock. Without space for it the clock waits, as writes do.
+	const size = 64
+	if s.log.Reserve(size) != nil {
+		return
+	}
+	if _, err := s.log.Append(s.clock, nil); err != nil {
+		s.logger.Error("cannot store that the clock was set back; it is tried again", "err", err)
+	}
+	s.logger.Warn("the clock of the machine was set back", "duration", time.Duration(behind)*time.Millisecond)
+	s.tick(now)
+}
+
 // tick sets the clock. Whole milliseconds make expiries exact in snapshots.
 func (s *Store) tick(now int64) {
-	if now > s.clock {
-		s.clock = now
-		s.m.SetTime(time.UnixMilli(now))
+	if now < s.clock {
+		s.m.Exists("") // any access removes what has expired, which a clock set back does not
 	}
+	s.clock = now
+	s.m.SetTime(time.UnixMilli(now))
 }
 
 // replayer returns a function that executes records again.

@@ -48,7 +48,7 @@ type Store struct {
 	mu     sync.Mutex
 	m      *miniredis.Miniredis
 	server *server.Server
-	clock  int64 // that commands see, in Unix milliseconds; it never goes back
+	clock  int64 // that commands see, in Unix milliseconds; see follow
 	unit   unit
 	ranges ranges
 	full   bool // the last command that writes was refused

@@ -54,7 +54,7 @@ func ofSchedule(s recurring.State, o wakebelltype.Overview) Explanation {
 	case s.Overdue > attended.Limit:
 		e.State, e.Summary = StateOverdue, "its next run is "+attended.Unfired(s.Overdue)
 		said := "no beat has fired it: none runs, none has its prefix, or none reaches Redis"
-		if s.Rule.Overlap == recurring.OverlapSkip {
+		if s.Rule.Overlap == recurring.OverlapQueue {
 			said += "; or its last run has not ended"
 		}
 		e.Waits = []Wait{{Cause: CauseNoBeat, Text: said, Since: s.Next, Do: "doctor"}}

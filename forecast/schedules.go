@@ -36,6 +36,16 @@ func (l *load) projectOne(s recurring.Operator, state recurring.State) error {
 	if state.Next.After(from) { // what was due in this minute has been fired
 		from = state.Next
 	}
+	if state.Rule.MaxRuns > 0 { // only a preview knows how many are left
+		const most = recurring.MaxBackfill
+		left, err := s.Preview(l.ctx, state.Name, int(min(state.Rule.MaxRuns, most)))
+		if err != nil || len(left) < most {
+			for _, at := range left {
+				l.run(state.Topic, at, 1)
+			}
+			return err
+		}
+	}
 	all, err := s.Instants(l.ctx, state.Name, from, l.end())
 	switch {
 	case err == nil:

@@ -83,3 +83,20 @@ func TestForecastComesTrue(t *testing.T) {
 		require.WithinDuration(t, midnight.Add(limited.Late), *last.Load(), 2*time.Minute)
 	})
 }
+
+// A schedule with MaxRuns has no more runs in a forecast than are left.
+func TestForecastEndsWithMaxRuns(t *testing.T) {
+	t.Parallel()
+	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+		ctx, c := t.Context(), w.Client()
+		rule := recurring.Rule{Every: time.Hour, Start: time.Now().Add(time.Hour), MaxRuns: 3}
+		require.NoError(t, c.Schedules().Put(ctx, recurring.Schedule{Name: "thrice", Topic: "invoices", Rule: rule}))
+		total := func() int64 {
+			f, err := forecast.Of(ctx, c, c.Schedules(), forecast.Options{})
+			require.NoError(t, err)
+			require.Empty(t, f.Unread)
+			return f.Total
+		}
+		require.EqualValues(t, 3, total())
+	})
+}

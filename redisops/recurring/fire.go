@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/recur"
@@ -139,19 +138,27 @@ func (b *Store) fire(ctx context.Context, token string, dead Lock, firings []Fir
 		known[key] = len(targets)
 		return len(targets)
 	}
-	args := make([]any, 4, 4+15*len(firings))
+	numberBefore := func(name string) int {
+		if _, ok := known["b"+name]; !ok && name != "" {
+			k := b.timers.Keys().Of(name)
+			targets = append(targets, target{'b', [...]string{k.Timeline, k.Taken(), k.Timeline, k.Taken(), k.Timeline}})
+			known["b"+name] = len(targets)
+		}
+		return known["b"+name] // 0: none
+	}
+	args := make([]any, 4, 4+16*len(firings))
 	entries := make([]string, len(firings))
 	for i := range firings {
 		f := &firings[i]
 		entries[i] = b.entry(f.Name)
-		due, last := "0", 0
+		due, last, before := "0", 0, 0
 		if !f.Due.IsZero() {
 			due = scripts.ScoreText(f.Due)
 		}
 		if f.Last != "" {
-			last = number(Run{place: f.place})
+			last, before = number(Run{place: f.place}), numberBefore(f.place.Before)
 		}
-		args = append(args, entries[i], f.Raw.Definition, f.Raw.Meta, f.Raw.Ours, f.Meta, f.Ours, f.Score, due, last, f.Last, len(f.Runs))
+		args = append(args, entries[i], f.Raw.Definition, f.Raw.Meta, f.Raw.Ours, f.Meta, f.Ours, f.Score, due, last, f.Last, before, len(f.Runs))
 		for _, r := range f.Runs {
 			id, at := r.ID, ""
 			if r.Queue != "" {
@@ -298,56 +305,4 @@ func FireBatch(firings []Firing) int {
 		}
 	}
 	return len(firings)
-}
-
-// Send moves a timer from the outbox of an entry to its topic, unless that run or a
-// later one was sent before.
-func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put) error {
-	return b.shards.Routed(ctx, []string{p.Topic}, func() error { return b.send(ctx, name, incarnation, p) })
-}
-
-// send is Send with the layout that the map has.
-func (b *Store) send(ctx context.Context, name, incarnation string, p recur.Put) error {
-	place, err := b.shards.Place(ctx, p.Topic, p.ID)
-	if err != nil {
-		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
-	}
-	if was, err := b.shards.RunWasPut(ctx, p.Topic, name, p.ID, incarnation, p.Run); was || err != nil {
-		return err
-	}
-	k := b.timers.Keys().Of(place.Name)
-	err = b.timers.Counted(ctx, func(counting bool) error {
-		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs, k.Counts}
-		if !counting {
-			keys[5] = keys[0]
-		}
-		args := []any{name, incarnation, strconv.FormatInt(p.Run, 10), p.ID, p.Payload, scripts.ScoreText(p.At)}
-		return b.timers.OrUnfenced([]*timers.Fence{place.Fence}, func(fenced bool) error {
-			var guards []scripts.Guard
-			if fenced {
-				guards = place.Fence.Guards(b.timers.Keys(), place.Name)
-			}
-			keys, args := scripts.WithGuards(guards, keys, args)
-			_, err := b.timers.RunText(ctx, sendScript, keys, args...)
-			return err
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
-	}
-	b.timers.Remember(ctx, place.Name)
-	return nil
-}
-
-// Waiting reports whether a timer exists in its topic.
-func (b *Store) Waiting(ctx context.Context, topic, id string) (bool, error) {
-	place, err := b.shards.Place(ctx, topic, id)
-	if err != nil {
-		return false, fmt.Errorf("look for %q: %w", id, err)
-	}
-	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().Of(place.Name).Timeline, id).Result()
-	if err != nil {
-		return false, fmt.Errorf("look for %q: %w", id, scripts.Wrap(ctx, nil, err))
-	}
-	return len(scores) == 1 && scores[0] != 0, nil
 }

@@ -58,16 +58,21 @@ func (s *Store) Recent(ctx context.Context, topic, id string) (names []string, e
 	return names, nil
 }
 
-// Placed is the physical topic in which a timer belongs, and the fence of calls there.
+// Placed is the physical topic in which a timer belongs, and the fence of calls there. The
+// timer may have yet to move there from Before, if that is set.
 type Placed struct {
-	Name  string
-	Fence *timers.Fence
+	Name, Before string
+	Fence        *timers.Fence
 }
 
 // Place returns the place of a timer without a key.
 func (s *Store) Place(ctx context.Context, topic, id string) (Placed, error) {
 	l, err := s.layout(ctx, topic)
-	return Placed{l.Shard(topic, id, ""), fenceOf(l)}, err
+	p := Placed{Name: l.Shard(topic, id, ""), Fence: fenceOf(l)}
+	if l.Moving && l.From > 0 && l.From != l.Count() {
+		p.Before = l.Old(topic, id, "")
+	}
+	return p, err
 }
 
 // Routed makes a call that asks for places of timers of topics, and again while Redis

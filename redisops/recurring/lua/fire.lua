@@ -5,16 +5,18 @@
 -- Parts: lock tally fence
 -- KEYS: key key ...
 --   the schedule and the lock; five of each target: timeline, payloads, leases,
---   hint and counts of a topic, the timeline again where nothing is counted, or
---   list and binding of a Celery queue, then list, binding and list again; then
---   the hash of each entry.
+--   hint and counts of a topic, the timeline again where nothing is counted; or
+--   list and binding of a Celery queue, then list, binding and list again; or
+--   the timeline that timers leave and the index of its outbox, then timeline,
+--   index and timeline again; then the hash of each entry.
 -- ARGV: token ignored targets members ...
 --   token is ours where the lock is to be taken, or empty; ignored the token of
 --   a lock that is not, a space and its end in ms. Targets has a code for each: t a topic, c a
---   Celery queue. Members is how many entries there are. Then for each entry:
+--   Celery queue, b where the timers of a topic were before they move. Members is how many entries there are. Then for each entry:
 --   its member of the schedule; the definition, meta and third field decided on; the new meta, third
 --   field and score; the instant before which it is not due; the number of a
 --   target and the id of a timer of it that must be gone, 0 and empty for none;
+--   the number of the target from which that timer may have yet to move, 0 for none;
 --   how many runs, and for each the number of its target, an id, a payload and
 --   an instant; for Celery the id is the binding and the payload the message.
 -- Returns: now, the holder of the lock or an empty string, the ms it lasts, a
@@ -35,7 +37,7 @@ if barred(holder, left, token, ignored, now) then return {text(now), holder, lef
 -- key is the n-th key of a target.
 local function key(target, n) return KEYS[2 + 5 * (target - 1) + n] end
 
-local kinds = {t = {'zset', 'hash', 'hash', 'string'}, c = {'list', 'set', 'list', 'set'}}
+local kinds = {t = {'zset', 'hash', 'hash', 'string'}, c = {'list', 'set', 'list', 'set'}, b = {'zset', 'hash'}}
 for target = 1, #targets do
   for n, kind in ipairs(kinds[string.sub(targets, target, target)]) do
     local found = redis.call('TYPE', key(target, n)).ok
@@ -45,10 +47,16 @@ for target = 1, #targets do
   end
 end
 
+-- exists reports whether a timer is in a topic, or in the one before it or on the way.
+local function exists(target, id, before)
+  return redis.call('ZSCORE', key(target, 1), id)
+    or before > 0 and (redis.call('ZSCORE', key(before, 1), id) or redis.call('HEXISTS', key(before, 2), 'i' .. id) == 1)
+end
+
 local codes, changed, ready = {}, {}, {}
 local at = base
 for i = 1, members do
-  local runs = tonumber(ARGV[at + 11])
+  local runs = tonumber(ARGV[at + 12])
   local entry = KEYS[first + i]
   local found = redis.pcall('HMGET', entry, 'definition', 'meta', 'wakebell')
   local code = 'f'
@@ -61,13 +69,13 @@ for i = 1, members do
     for n = 1, 3 do changed[#changed + 1] = found[n] or '' end
   elseif tonumber(ARGV[at + 8]) > now then
     code = 'e'
-  elseif ARGV[at + 10] ~= '' and redis.call('ZSCORE', key(tonumber(ARGV[at + 9]), 1), ARGV[at + 10]) then
+  elseif ARGV[at + 10] ~= '' and exists(tonumber(ARGV[at + 9]), ARGV[at + 10], tonumber(ARGV[at + 11])) then
     code = 'o'
   end
   codes[i] = code
   if code == 'f' then ready[#ready + 1] = {entry, at, runs} end
   if code == 'g' then ready[#ready + 1] = {nil, at, 0} end
-  at = at + 11 + 4 * runs
+  at = at + 12 + 4 * runs
 end
 
 local lowest, known, stored = {}, {}, {}
@@ -97,7 +105,7 @@ for _, r in ipairs(ready) do
     redis.call('HSET', r[1], 'meta', ARGV[a + 5], 'wakebell', ARGV[a + 6])
     redis.call('ZADD', KEYS[1], ARGV[a + 7], ARGV[a + 1])
     for n = 0, r[3] - 1 do
-      local p = a + 11 + 4 * n
+      local p = a + 12 + 4 * n
       put(tonumber(ARGV[p + 1]), ARGV[p + 2], ARGV[p + 3], ARGV[p + 4])
     end
   end

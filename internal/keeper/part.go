@@ -62,8 +62,8 @@ func Began(of *poller.Delivery, headers []wakebelltype.Header) {
 const noteTimeout = 10 * time.Second
 
 // Ended notes the outcome of a part at its joins, if it ends the timer, before it is settled;
-// the first call counts. The error says that the lease is lost, or that the Redis of a join is
-// not available: the timer must not be settled then, because a part that has ended without a
+// the first call counts. The error says that the lease is lost, or that the Redis of a join
+// does not take the note for now: the timer must not be settled then, because a part that has ended without a
 // note is taken for cancelled. RetryOnExpiry is that of the topic.
 func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 	if p == nil || p.closed.Swap(true) {
@@ -94,13 +94,24 @@ func (p *Part) Ended(outcome poller.Outcome, retryOnExpiry bool) error {
 	for _, r := range p.joins {
 		err = errors.Join(err, topic.Joins.NoteOne(ctx, r, end))
 	}
-	if errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+	if passes(err) {
 		return p.unnoted(ctx, topic, err)
 	}
 	if err != nil { // the state of the join is broken, which the audit finds
 		topic.Logger.DebugContext(ctx, "the end of a part was not noted at its join", "topic", p.of.Topic, "id", p.of.ID, "err", err)
 	}
 	return nil
+}
+
+// passes reports whether an end that was not noted may be noted later: the Redis of a join does
+// not answer, has no memory, or refuses the user until an operator grants the right.
+func passes(err error) bool {
+	for _, later := range []error{exchange.ErrUnavailable, context.DeadlineExceeded, wakebelltype.ErrMemoryFull, wakebelltype.ErrDenied} {
+		if errors.Is(err, later) {
+			return true
+		}
+	}
+	return false
 }
 
 // unnoted returns an error after which the end may be noted once more. That of a lost lease is

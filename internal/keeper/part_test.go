@@ -1,11 +1,15 @@
 package keeper
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -21,5 +25,16 @@ func TestTimersWithoutJoinsAllocateNothing(t *testing.T) {
 				t.Error("the timer is no part")
 			}
 		}))
+	}
+}
+
+// TestPartsWaitForRedisOfJoin checks which errors of a note keep a part from being settled: those
+// that pass, or that an operator ends.
+func TestPartsWaitForRedisOfJoin(t *testing.T) {
+	for _, err := range []error{exchange.ErrUnavailable, context.DeadlineExceeded, wakebelltype.ErrMemoryFull, wakebelltype.ErrDenied} {
+		require.True(t, passes(errors.Join(nil, fmt.Errorf("join: %w", err))), err)
+	}
+	for _, err := range []error{nil, wakebelltype.ErrWrongType, wakebelltype.ErrInvalid} {
+		require.False(t, passes(err), err)
 	}
 }

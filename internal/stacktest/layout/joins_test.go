@@ -314,3 +314,35 @@ func (b before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (b before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
+
+// TestPartEndsWhileRedisIsFull has a part whose handler succeeds on a Redis without memory: it is
+// settled, and the join has its end.
+func TestPartEndsWhileRedisIsFull(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t)
+	work, done := wakebell.NewTopic[int]("work"), wakebell.NewTopic[int]("done")
+	scheduled, ends := make(chan struct{}), make(chan wakebell.PartEnd, 1)
+	sys := stacktest.Serve(t, rdb,
+		wakebell.HandleResult(work, func(ctx context.Context, timer wakebell.Timer[int]) (int, error) {
+			if timer.Attempt > 1 {
+				return 0, wakebell.Reject(errors.New("the first attempt was settled"))
+			}
+			<-scheduled
+			return 7, rdb.ConfigSet(ctx, "maxmemory", "1").Err()
+		}),
+		wakebell.Handle(done, func(ctx context.Context, timer wakebell.Timer[int]) error {
+			for end, err := range timer.Parts(ctx) {
+				if err != nil {
+					return err
+				}
+				ends <- end
+			}
+			return nil
+		}))
+	_, err := sys.Client().Schedule(t.Context(), wakebell.Batch(work.Draft(1, wakebell.ID("a"))).Then(done.Draft(2, wakebell.ID("b"), wakebell.In(time.Hour)))...)
+	require.NoError(t, err)
+	close(scheduled)
+	end := <-ends
+	require.Equal(t, wakebelltype.EndDone, end.End)
+	require.NotNil(t, end.Result)
+}

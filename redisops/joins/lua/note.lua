@@ -9,6 +9,7 @@ local bad = mistyped('hash', 'zset', 'hash')
 if bad then return bad end
 
 if redis.call('HGET', KEYS.join, 'name') ~= ARGV.name then return '0' end
+redis.call('HDEL', KEYS.join, '') -- allowed when memory is full, as after settle.lua
 for i = ARGV_NAMED + 1, #ARGV, 2 do
   redis.call('HSET', KEYS.join, ARGV[i], ARGV[i + 1])
 end

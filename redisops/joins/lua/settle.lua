@@ -13,6 +13,9 @@ if bad then return bad end
 
 local name = redis.call('HGET', KEYS.join, 'name')
 if not name or ARGV.name ~= '' and name ~= ARGV.name then return 'a' end
+-- The first write must be one that Redis allows when its memory is full: a part of which no
+-- end is noted could not be settled, and a full Redis not be drained.
+redis.call('HDEL', KEYS.ends, '')
 if ARGV.close == '1' then redis.call('HSET', KEYS.join, 'state', 'c') end
 
 local new, now = {}, text(clock())

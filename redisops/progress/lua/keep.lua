@@ -15,6 +15,9 @@ if ARGV.value == '' then
   redis.call('HDEL', KEYS.kept, 'r', 't')
   return '1'
 end
+-- The first write must be one that Redis allows when its memory is full: otherwise a success
+-- would count as a failure for its result.
+if ARGV.field == 'r' then redis.call('HDEL', KEYS.kept, 't') end
 redis.call('HSET', KEYS.kept, ARGV.field, text(clock()) .. ' ' .. ARGV.value)
 if ARGV.field == 'r' then redis.call('HSET', KEYS.kept, 't', ARGV.token) end
 redis.call('PEXPIRE', KEYS.kept, ARGV.life)

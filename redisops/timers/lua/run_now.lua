@@ -18,6 +18,9 @@ if running(r, score, now) then return 'r' end
 if number(score) > now and not keyed.parked(score) and not waits_for_token(r) then
   local now_text = text(now)
   local known = head(timeline)
+  -- The first write must be one that Redis allows when its memory is full: the timer of a join
+  -- is run so whose parts have ended.
+  redis.call('HDEL', leases, SENTINEL)
   redis.call('ZADD', timeline, now_text, id)
   if r then
     -- A timer that was delivered keeps its activation and its attempts.

@@ -191,7 +191,7 @@ func (c *Client) scheduleJoined(ctx context.Context, key *timers.Key, drafts []D
 			stored[i] = done[k]
 		}
 	}
-	return stored, errors.Join(few, c.joins.Finish(ctx, plan))
+	return stored, errors.Join(few, c.joins.Finish(ctx, plan, stored))
 }
 
 // planned returns what a draft has to do with joins, with full topics.

@@ -251,6 +251,37 @@ func TestJoinOfTimersThatWereScheduledBefore(t *testing.T) {
 	})
 }
 
+// TestPartThatIsKeptEndsAsDone has parts that the call finds instead of storing them: two that
+// wait, and one that was done before.
+func TestPartThatIsKeptEndsAsDone(t *testing.T) {
+	t.Parallel()
+	j := newJoined()
+	wakebelltest.Run(t, j.cfg, func(t *testing.T, w *wakebelltest.World) {
+		parts := []wakebell.Draft{
+			task("keep", "ok", wakebell.In(3*time.Minute), wakebell.IfExists(wakebelltype.PolicyKeep)),
+			task("earliest", "ok", wakebell.In(3*time.Minute), wakebell.IfExists(wakebelltype.PolicyEarliest)),
+			task("once", "ok", wakebell.Once(time.Hour)),
+		}
+		plan(t, w, parts...)
+		w.Advance(time.Minute)
+		for i, report := range []string{"r", "again"} {
+			drafts := wakebell.Batch(parts...).Then(reports.Draft("", wakebell.ID(report), wakebell.In(time.Hour)))
+			drafts[1] = task("earliest", "ok", wakebell.In(time.Hour), wakebell.IfExists(wakebelltype.PolicyEarliest))
+			for range 2 { // a call may be repeated
+				stored, err := w.Client().Schedule(t.Context(), drafts...)
+				require.NoError(t, err)
+				require.Equal(t, []wakebelltype.Outcome{
+					wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptEarlier, wakebelltype.OutcomeAlreadyDone,
+				}, []wakebelltype.Outcome{stored[0].Outcome, stored[1].Outcome, stored[2].Outcome}, i)
+			}
+		}
+		w.Advance(2*time.Minute + 10*time.Second)
+		want := []string{"tasks/keep done did keep", "tasks/earliest done did earliest", "tasks/once done did once"}
+		require.Equal(t, want, j.seen["r"])
+		require.Equal(t, want, j.seen["again"])
+	})
+}
+
 // TestAuditFindsEndsThatNoNodeHasNoted has a part that is cancelled, and one that panics at its
 // last attempt.
 func TestAuditFindsEndsThatNoNodeHasNoted(t *testing.T) {

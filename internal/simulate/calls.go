@@ -19,12 +19,13 @@ type call struct {
 	wrote  [2]effect
 	begun  time.Time
 	key    *timers.Key
+	stored []wakebelltype.Scheduled // what became of the timers of list
 }
 
 // send schedules timers in the steps of a client, which may die between two of them. Some calls
 // are made again as a whole: others may have replaced their joins by then.
 func (w *workflow) send(what string, list []joins.Timer) {
-	c := &call{list: list, begun: time.Now(), wrote: [2]effect{{sim: w.sim}, {sim: w.sim}}, key: timers.NewKey("workflow", w.id("key"), nil).Each()}
+	c := &call{list: list, stored: make([]wakebelltype.Scheduled, len(list)), begun: time.Now(), wrote: [2]effect{{sim: w.sim}, {sim: w.sim}}, key: timers.NewKey("workflow", w.id("key"), nil).Each()}
 	for i := range list {
 		group := 0
 		if list[i].Name == "" {
@@ -54,7 +55,7 @@ func (w *workflow) attempt(what string, c *call) {
 		w.write(c, plan, 1)
 		return true
 	}, func() bool {
-		if err := w.finished(c.list, w.api.Finish(s.ctx, plan)); err != nil {
+		if err := w.finished(c.list, w.api.Finish(s.ctx, plan, c.stored)); err != nil {
 			s.broken("errors", "%s: %v", what, err)
 		}
 		return true
@@ -143,6 +144,9 @@ func (w *workflow) write(c *call, plan joins.Plan, group int) {
 	out, err := w.store.Write(s.ctx, c.key, b)
 	if err != nil {
 		s.broken("errors", "schedule %s: %v", list[some[0]].ID, err)
+	}
+	for k, i := range some {
+		c.stored[i] = out[k]
 	}
 	if done {
 		return

@@ -59,8 +59,10 @@ func tooManyJoins(n int) error {
 type Plan struct {
 	Refs [][]Ref // the joins of which each timer is a part
 
-	made []made
-	done []bool // the timers that the call has stored before; nil: none
+	list  []Timer
+	made  []made
+	done  []bool                      // the timers that the call has stored before; nil: none
+	again map[wakebelltype.Part][]int // those of done that are parts of other joins, by the timers of these
 }
 
 // before reports whether the call has stored a timer before.
@@ -82,7 +84,7 @@ func (m made) ref() Ref { return Ref{m.of.Topic, m.of.ID, m.of.Name} }
 // with which the timers are scheduled, one of [timers.Key.Each]: what a call with it has
 // stored before is not prepared again, because another call may have replaced it by now.
 func (s *Store) Prepare(ctx context.Context, key *timers.Key, list []Timer) (Plan, error) {
-	p := Plan{Refs: make([][]Ref, len(list))}
+	p := Plan{Refs: make([][]Ref, len(list)), list: list, again: map[wakebelltype.Part][]int{}}
 	var err error
 	if p.done, err = s.stored(ctx, key, list); err != nil {
 		return p, err
@@ -168,7 +170,9 @@ func (p *Plan) link(list []Timer) (others map[wakebelltype.Part][]int, err error
 			if j, together := joined[of]; together {
 				p.made[j].parts = append(p.made[j].parts, list[i].Part)
 				p.Refs[i] = append(p.Refs[i], p.made[j].ref())
-			} else if !p.before(i) {
+			} else if p.before(i) {
+				p.again[of] = append(p.again[of], i)
+			} else {
 				others[of] = append(others[of], i)
 			}
 		}
@@ -184,9 +188,25 @@ func (p *Plan) link(list []Timer) (others map[wakebelltype.Part][]int, err error
 	return others, nil
 }
 
-// Finish closes the joins that Prepare has made, after all timers were scheduled. A join that
-// an earlier call has made may have ended or been replaced by now.
-func (s *Store) Finish(ctx context.Context, p Plan) error {
+// Finish gives parts that the call has found, instead of storing them, the headers of their
+// joins, and closes the joins that Prepare has made. It is called after all timers were
+// scheduled, with what became of each. A join that an earlier call has made may have ended or
+// been replaced by now.
+func (s *Store) Finish(ctx context.Context, p Plan, stored []wakebelltype.Scheduled) error {
+	found, err := s.found(ctx, p, stored)
+	if err != nil {
+		return err
+	}
+	for i := range p.made {
+		r := p.made[i].ref()
+		p.made[i].adopt = slices.Concat(p.made[i].adopt, found[r])
+		delete(found, r)
+	}
+	for r, parts := range found {
+		if err := s.Adopt(ctx, r, parts...); err != nil {
+			return err
+		}
+	}
 	return concurrently(ctx, p.made, func(m made) error {
 		err := s.Adopt(ctx, m.ref(), m.adopt...)
 		if err == nil && !m.of.Open {
@@ -197,4 +217,45 @@ func (s *Store) Finish(ctx context.Context, p Plan) error {
 		}
 		return err
 	})
+}
+
+// found returns the parts that were not written, because their policies keep the timers that
+// have their ids, or because timers with Once are gone: nothing else tells their nodes of the
+// joins.
+func (s *Store) found(ctx context.Context, p Plan, stored []wakebelltype.Scheduled) (map[Ref][]wakebelltype.Part, error) {
+	parts := map[Ref][]wakebelltype.Part{}
+	for i, refs := range p.Refs {
+		if kept(stored[i].Outcome) {
+			for _, r := range refs {
+				parts[r] = append(parts[r], p.list[i].Part)
+			}
+		}
+	}
+	for of, some := range p.again {
+		some = slices.DeleteFunc(slices.Clone(some), func(i int) bool { return !kept(stored[i].Outcome) })
+		if len(some) == 0 {
+			continue
+		}
+		r, _, err := s.Head(ctx, Ref{Topic: of.Topic, ID: of.ID})
+		if errors.Is(err, wakebelltype.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range some {
+			parts[r] = append(parts[r], p.list[i].Part)
+		}
+	}
+	return parts, nil
+}
+
+// kept reports whether scheduling has left the timer with the id as it was.
+func kept(o wakebelltype.Outcome) bool {
+	switch o {
+	case wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptRunning, wakebelltype.OutcomeKeptEarlier, wakebelltype.OutcomeAlreadyDone:
+		return true
+	default:
+		return false
+	}
 }

@@ -188,6 +188,8 @@ func requestOf(kind, key string, body []byte) (messages.Request, error) {
 	switch kind {
 	case kindSchedule:
 		request = &messages.ScheduleRequest{Key: key}
+	case kindBatch:
+		request = &messages.ScheduleBatchRequest{Key: key}
 	case kindCancel:
 		request = &messages.CancelRequest{Key: key}
 	case kindPublish:

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
@@ -24,9 +25,13 @@ import (
 // The kinds of rows.
 const (
 	kindSchedule = "schedule"
+	kindBatch    = "batch" // timers that have to do with joins
 	kindCancel   = "cancel"
 	kindPublish  = "publish"
 )
+
+// maxAddressed bounds what the relay adds to a request, in bytes.
+const maxAddressed = 1 << 10
 
 // keyLife is how long Redis stores an idempotency key.
 const keyLife = 24 * time.Hour
@@ -44,8 +49,12 @@ type row struct {
 // The relay schedules them after the commit. In counts from this call, by the clock of
 // this process: a timer that is relayed late is not due later. Debounce counts from the
 // relay. WithReplicas has no effect.
+//
+// Timers with joins, and those that are their parts, are one row, which the relay sends as one
+// request: up to 1,000 timers and 16 MiB. Among them only the last timer with a join keeps its
+// order with rows of other calls.
 func (o *Outbox) Schedule(ctx context.Context, tx Execer, drafts ...wakebell.Draft) error {
-	rows := make([]row, len(drafts))
+	requests := make([]*messages.ScheduleRequest, len(drafts))
 	for i, d := range drafts {
 		m, err := wakebell.ScheduleMessage(d)
 		if err == nil {
@@ -57,12 +66,56 @@ func (o *Outbox) Schedule(ctx context.Context, tx Execer, drafts ...wakebell.Dra
 		if in, ok := m.GetWhen().(*messages.ScheduleRequest_In); ok {
 			m.When = &messages.ScheduleRequest_At{At: timestamppb.New(o.now().Add(in.In.AsDuration()))}
 		}
-		m.Trace = o.tracer.Inject(ctx)
-		if rows[i], err = o.row(kindSchedule, m.GetTopic(), m.GetId(), m); err != nil {
+		m.Trace, requests[i] = o.tracer.Inject(ctx), m
+	}
+	together := joined(requests)
+	rows := make([]row, 0, len(drafts))
+	batch := &messages.ScheduleBatchRequest{Trace: o.tracer.Inject(ctx)}
+	var last *messages.ScheduleRequest
+	for i, m := range requests {
+		r, err := o.row(kindSchedule, m.GetTopic(), m.GetId(), m)
+		if err != nil {
 			return fmt.Errorf("timer %d: %w", i, err)
 		}
+		if !together[i] {
+			rows = append(rows, r)
+			continue
+		}
+		m.Trace = nil // that of the batch
+		batch.Timers = append(batch.Timers, m)
+		if last == nil || m.GetJoinName() != "" {
+			last = m
+		}
+	}
+	if n := len(batch.GetTimers()); n > gateway.MaxBatch {
+		return argument.Invalid("timers", "%d with joins or as their parts in a call, at most %d; add others with PartOf to one with AfterOpen", n, gateway.MaxBatch)
+	}
+	if last != nil {
+		r, err := o.limited(gateway.MaxRequestBytes-maxAddressed, kindBatch, last.GetTopic(), last.GetId(), batch)
+		if err != nil {
+			return fmt.Errorf("timers with joins: %w", err)
+		}
+		rows = append(rows, r)
 	}
 	return o.insert(ctx, tx, rows)
+}
+
+// joined reports which requests have to do with joins: their timers have one, or are parts of
+// one, also of one in the same call. If they were sent one by one, parts might end before there
+// is the join that waits for them.
+func joined(requests []*messages.ScheduleRequest) []bool {
+	type name struct{ topic, id string }
+	parts := map[name]bool{}
+	for _, m := range requests {
+		for _, p := range m.GetAfter() {
+			parts[name{p.GetTopic(), p.GetId()}] = true
+		}
+	}
+	together := make([]bool, len(requests))
+	for i, m := range requests {
+		together[i] = m.GetJoinName() != "" || len(m.GetPartOf()) > 0 || parts[name{m.GetTopic(), m.GetId()}]
+	}
+	return together
 }
 
 // Cancel writes the cancelling of timers of a topic into the outbox, in the transaction
@@ -128,12 +181,16 @@ func checkNames(target, id string) error {
 }
 
 func (o *Outbox) row(kind, target, timer string, m proto.Message) (row, error) {
+	return o.limited(o.limit, kind, target, timer, m)
+}
+
+func (o *Outbox) limited(limit int, kind, target, timer string, m proto.Message) (row, error) {
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return row{}, argument.Invalid("request", "%v", err)
 	}
-	if len(body) > o.limit {
-		return row{}, argument.Invalid("body", "%d bytes with its headers, the limit is %d", len(body), o.limit)
+	if len(body) > limit {
+		return row{}, argument.Invalid("body", "%d bytes with its headers, the limit is %d", len(body), limit)
 	}
 	order := "timer\x00" + target + "\x00" + timer
 	if kind == kindPublish {

@@ -96,7 +96,7 @@ func (o *Outbox) scan(ctx context.Context, db DB, query string, args []any, into
 // Row is a row that was set aside.
 type Row struct {
 	Seq      int64     `json:"seq"`
-	Kind     string    `json:"kind"`   // schedule, cancel or publish
+	Kind     string    `json:"kind"`   // schedule, batch (timers with joins), cancel or publish
 	Target   string    `json:"target"` // topic or queue, without prefix
 	Timer    string    `json:"timer"`  // id of the timer
 	Created  time.Time `json:"created"`

@@ -243,3 +243,50 @@ func TestVersions(t *testing.T) {
 		require.Equal(t, c.old, old, c.version)
 	}
 }
+
+// TestJoinedTimersAreOneRow checks which timers of a call are relayed together, and that they
+// may be larger than one timer.
+func TestJoinedTimersAreOneRow(t *testing.T) {
+	t.Parallel()
+	o, err := New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 1 << 20}), SQLite, Config{})
+	require.NoError(t, err)
+	o.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+	large := topic.Draft(strings.Repeat("x", 600<<10), wakebell.ID("large"))
+	drafts := append([]wakebell.Draft{topic.Draft("alone", wakebell.ID("alone"))}, wakebell.Batch(large, topic.Draft("b", wakebell.ID("b")), topic.Draft(strings.Repeat("x", 600<<10), wakebell.ID("c"))).
+		Then(wakebell.NewTopic[string]("reports").Draft("", wakebell.ID("r"), wakebell.In(time.Hour)))...)
+	drafts = append(drafts, topic.Draft("later", wakebell.ID("later"), wakebell.PartOf("other", "join")))
+	var tx recorder
+	require.NoError(t, o.Schedule(t.Context(), &tx, drafts...))
+	var args []any
+	for _, of := range tx.args {
+		args = append(args, of...)
+	}
+	require.Len(t, args, 14)
+	require.Equal(t, []any{"schedule", "t", "alone"}, args[2:5])
+	require.Equal(t, []any{"batch", "reports", "r"}, args[9:12])
+	request, err := requestOf("batch", "k", args[12].([]byte))
+	require.NoError(t, err)
+	batch := request.(*messages.ScheduleBatchRequest)
+	require.Equal(t, "outbox:k", batch.GetKey())
+	var ids []string
+	for _, m := range batch.GetTimers() {
+		ids = append(ids, m.GetId())
+	}
+	require.Equal(t, []string{"large", "b", "c", "r", "later"}, ids)
+	require.Equal(t, int64(1_700_003_600), batch.GetTimers()[3].GetAt().GetSeconds())
+
+	many := make([]wakebell.Draft, 30)
+	for i := range many {
+		many[i] = topic.Draft(strings.Repeat("x", 600<<10))
+	}
+	err = o.Schedule(t.Context(), &tx, wakebell.Batch(many...).Then(topic.Draft("", wakebell.In(time.Hour)))...)
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+	require.ErrorContains(t, err, "timers with joins: ")
+	small := make([]wakebell.Draft, 1000)
+	for i := range small {
+		small[i] = topic.Draft("")
+	}
+	err = o.Schedule(t.Context(), &tx, wakebell.Batch(small...).Then(topic.Draft("", wakebell.In(time.Hour)))...)
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+	require.ErrorContains(t, err, "timers: 1001 with joins")
+}

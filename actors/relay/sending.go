@@ -241,6 +241,8 @@ func addressed(r messages.Request, number uint64, timeout time.Duration) message
 	switch m := r.(type) {
 	case *messages.ScheduleRequest:
 		m.Request, m.Timeout = number, limit
+	case *messages.ScheduleBatchRequest:
+		m.Request, m.Timeout = number, limit
 	case *messages.CancelRequest:
 		m.Request, m.Timeout = number, limit
 	case *messages.PublishRequest:

@@ -51,7 +51,9 @@ func TestWaits(t *testing.T) {
 		},
 		"leased behind another of its key": {
 			leased(1, wakebell.Info{ID: "z", Key: "k", Activation: now.Add(-2 * time.Minute)}, wakebell.Info{ID: "y", Key: "k", Activation: now.Add(-3 * time.Minute)}),
-			[]Cause{CauseKey}, `it waits: a node has leased it in the key run of "k", behind y on b/2`, time.Time{},
+			[]Cause{CauseKey},
+			`it waits: a node has leased it in the key run of "k", behind y on b/2`,
+			time.Time{},
 		},
 		"leased before another of its key": {
 			leased(1, wakebell.Info{ID: "y", Key: "k", Activation: now}), nil, "a handler has it: attempt 1", time.Time{},

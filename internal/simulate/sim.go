@@ -7,7 +7,6 @@ package simulate
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"hash"
 	"hash/fnv"
@@ -56,8 +55,8 @@ type Broken struct{ Invariant, Text string }
 
 func (b *Broken) Error() string { return b.Invariant + ": " + b.Text }
 
-// errGivenUp ends a run that has reached the limit of its plan.
-var errGivenUp = errors.New("given up")
+// givenUp ends a run that has reached the limit of its plan.
+type givenUp struct{}
 
 // sim is a run. One goroutine decides everything, so there is nothing to lock.
 type sim struct {
@@ -139,7 +138,7 @@ func (s *sim) until(end time.Time) {
 		e := heap.Pop(&s.events).(event)
 		s.sleepUntil(e.at)
 		if s.result.Events++; s.plan.limit > 0 && s.result.Events > s.plan.limit {
-			panic(errGivenUp)
+			panic(givenUp{})
 		}
 		e.do()
 	}
@@ -237,10 +236,9 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 			case *Broken:
 				s.note("BROKEN %v", p)
 				s.result.Broken = p
+			case givenUp:
 			default:
-				if p != errGivenUp {
-					panic(p)
-				}
+				panic(p)
 			}
 		}
 		<-time.After(time.Minute) // the goroutines of the stores end when they have nothing to do

@@ -77,6 +77,10 @@ func TestIdempotencyKeysOverHTTP(t *testing.T) {
 	st, err := n.Client().Queues().Stats(t.Context(), wakebelltype.QueueKeys{Name: queue})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, st.Pending)
+	n.http(t, "POST", "/v1/queues/"+queue+"/messages", `{"messages":[{"body":2}]}`, "Idempotency-Key", "k").ok(t)
+	st, err = n.Client().Queues().Stats(t.Context(), wakebelltype.QueueKeys{Name: queue})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, st.Pending, "another message under the same key is stored")
 }
 
 func TestRecurringSchedulesOverHTTP(t *testing.T) {

@@ -184,7 +184,9 @@ func (h *handler) read(ctx context.Context, route *route, path map[string]string
 		return nil, done, err
 	}
 	m = in.Interface()
-	keyed(ctx, m, key)
+	if err := keyed(ctx, m, key); err != nil {
+		return nil, done, err
+	}
 	setTrace(m, r)
 	if route.request != nil {
 		m = route.request(m, path)
@@ -208,16 +210,16 @@ func idempotencyKey(route *route, r *http.Request) (string, error) {
 }
 
 // keyed sets the idempotency key of a request.
-func keyed(ctx context.Context, m proto.Message, key string) {
+func keyed(ctx context.Context, m proto.Message, key string) error {
 	if key == "" {
-		return
+		return nil
 	}
 	if p, ok := m.(*messages.PublishRequest); ok {
-		setTails(p, peer.CallerOf(ctx).Owner, key)
-		return
+		return setTails(p, peer.CallerOf(ctx).Owner, key)
 	}
 	fields := m.ProtoReflect()
 	fields.Set(fields.Descriptor().Fields().ByName(keyField), protoreflect.ValueOfString(key))
+	return nil
 }
 
 // setTrace passes on the span of the caller, to requests that have one.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell/messages"
@@ -105,10 +107,18 @@ func (r *route) query(raw string, m protoreflect.Message) error {
 // tailDigits is how many hexadecimal digits identify a message that is sent again.
 const tailDigits = 20
 
-// setTails makes a repeated request of a principal publish the same messages.
-func setTails(m *messages.PublishRequest, principal, key string) {
+// setTails makes a repeated request of a principal publish the same messages. What a message
+// contains counts too: another one under the same key is no repetition.
+func setTails(m *messages.PublishRequest, principal, key string) error {
 	for i, each := range m.GetMessages() {
-		sum := sha256.Sum256([]byte(principal + "\x00" + m.GetName() + "\x00" + key + "\x00" + strconv.Itoa(i)))
+		each.Tail = ""
+		content, err := proto.MarshalOptions{Deterministic: true}.Marshal(each)
+		if err != nil {
+			return fmt.Errorf("message %d: %w", i, err)
+		}
+		whole := append([]byte(principal+"\x00"+m.GetName()+"\x00"+key+"\x00"+strconv.Itoa(i)+"\x00"), content...)
+		sum := sha256.Sum256(whole)
 		each.Tail = hex.EncodeToString(sum[:])[:tailDigits]
 	}
+	return nil
 }

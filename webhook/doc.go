@@ -12,8 +12,10 @@
 // The body of a request is that of the timer, with its content type or, without one,
 // application/octet-stream. Headers:
 //
-//	webhook-id           of the message: the same in all attempts, another after the
-//	                     timer is scheduled, rescheduled, run now or redriven
+//	webhook-id           of the message: the same in all attempts of a timer, another after it
+//	                     is scheduled for another instant, rescheduled, run now or redriven.
+//	                     Messages that other programs have published to a queue tell no
+//	                     instant, and have another one in each attempt
 //	webhook-timestamp    of this attempt, in Unix seconds
 //	webhook-signature    "v1," and the Base64 of an HMAC-SHA256 of id.timestamp.body;
 //	                     one for each secret, with spaces between them

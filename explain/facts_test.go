@@ -153,6 +153,12 @@ func TestWaits(t *testing.T) {
 				f.overview.Control.Settings = wakebelltype.Settings{KeyRateLimit: 1, KeyRatePer: time.Minute}
 			}, []Cause{CauseKeyRate}, `its key "k" is limited to 1 in 1m0s`, now.Add(time.Second),
 		},
+		"a snooze, under a rate of its key": {
+			func(f *facts) {
+				f.timer.Key, f.timer.Due, f.timer.LastError = "k", now.Add(time.Second), "snoozed for 1s"
+				f.overview.Control.Settings = wakebelltype.Settings{KeyRateLimit: 1, KeyRatePer: time.Minute}
+			}, []Cause{CauseRetry}, "its handler has put it off: snoozed for 1s", now.Add(time.Second),
+		},
 		"parked for its turn": {
 			func(f *facts) { parked(wakebell.Info{})(f); f.overview.Control.Settings.FairKeys = 2 },
 			[]Cause{CauseKey},

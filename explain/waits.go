@@ -94,6 +94,8 @@ func (f facts) own(stopped bool) []Wait {
 		return []Wait{f.behindKey(limits)}
 	case t.IsDue(f.now):
 		return f.due(limits, stopped)
+	case t.Attempts == 0 && t.LastError != "":
+		return []Wait{{Cause: CauseRetry, Until: t.Due, Do: f.command("history", f.id), Text: "its handler has put it off: " + t.LastError}}
 	case t.Attempts == 0 && t.Key != "" && limits.KeyRateLimit > 0 && t.Due.After(t.Activation):
 		return []Wait{{
 			Cause: CauseKeyRate, Since: t.Activation, Until: t.Due, Do: "retune --help",

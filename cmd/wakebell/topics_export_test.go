@@ -88,6 +88,13 @@ func TestBrokenFileIsNotImported(t *testing.T) {
 	require.Contains(t, stderr, "FromLine: -1, want at least 0")
 }
 
+func TestExportWarnsOfUnusedTopic(t *testing.T) {
+	code, stdout, stderr := setup(t).call("topics", "export", "mistyped")
+	require.Equal(t, cli.ExitOK, code)
+	require.Contains(t, stderr, `warning: topic "mistyped" has no timers, and no node handles it`)
+	require.NotEmpty(t, stdout)
+}
+
 // An export that fails leaves no file.
 func TestExportThatFailsLeavesNoFile(t *testing.T) {
 	b := setup(t)

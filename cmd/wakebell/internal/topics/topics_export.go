@@ -58,6 +58,7 @@ was interrupted goes on. Queues, gates and recurring schedules are not written.`
 			if all {
 				return exportAll(ctx, a, c, file, resumes)
 			}
+			a.WarnUnused(ctx, c, args[0])
 			if file == "" {
 				return export(ctx, a, c, args[0], stdoutOf(a))
 			}

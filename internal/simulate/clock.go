@@ -28,6 +28,7 @@ func (s *sim) stepClock(o Op) {
 	}
 	s.note("the clock of Redis steps by %v", step)
 	s.beforeStep()
+	s.turns.stepsFar(step.Abs() > time.Minute)
 	lapsed := s.lapsed()
 	s.skew += step
 	for _, server := range s.servers() {

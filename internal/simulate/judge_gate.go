@@ -16,6 +16,7 @@ type turns struct {
 	holder *guest // nil: no process
 	ticket gate.Ticket
 	until  time.Time   // when the lease expires at the earliest
+	far    bool        // the clock has stepped far since the lease was last extended
 	last   gate.Ticket // the highest that has had the turn
 	used   gate.Ticket // the highest that the guard has accepted
 	seen   map[string]uint64
@@ -58,7 +59,7 @@ func (t *turns) exchanged(g *guest, r *gate.Request, reply *gate.Reply) {
 			t.sim.broken("turns", "%s has lost its turn %d, and its lease has not expired", g.name, t.ticket)
 		}
 	case held == t.ticket:
-		t.until = t.sim.now().Add(reply.Remaining)
+		t.until, t.far = t.sim.now().Add(reply.Remaining), false
 	case t.holder != nil && t.sim.now().Before(t.until):
 		t.sim.broken("turns", "%s gets the turn %d, and %s has %d", g.name, held, t.holder.name, t.ticket)
 	case held <= t.last:
@@ -67,7 +68,7 @@ func (t *turns) exchanged(g *guest, r *gate.Request, reply *gate.Reply) {
 		t.sim.broken("turns", "%s gets the turn %d, which %s has had", g.name, held, t.had[held])
 	default:
 		t.had[held] = g.name
-		t.holder, t.ticket, t.last, t.until = g, held, held, t.sim.now().Add(reply.Remaining)
+		t.holder, t.ticket, t.last, t.until, t.far = g, held, held, t.sim.now().Add(reply.Remaining), false
 		t.sim.note("%s gets the turn %d", g.name, held-gate.Ticket(t.sim.begin.UnixMicro()))
 	}
 }
@@ -141,14 +142,25 @@ func (t *turns) extended(g *guest, lost bool) {
 		t.sim.broken("turns", "a heartbeat of %s finds the turn lost, and its lease has not expired", g.name)
 	}
 	if !lost {
-		t.until = t.sim.now().Add(terms.Lease)
+		t.until, t.far = t.sim.now().Add(terms.Lease), false
 	}
 }
 
-// crashed forgets a process: its turn ends with its lease.
+// crashed forgets a process: its turn ends with its lease, or earlier where Redis takes its presence
+// for that of another clock.
 func (t *turns) crashed(g *guest) {
 	if t.holder == g {
 		t.holder = &guest{name: g.name}
+		t.stepsFar(t.far)
+	}
+}
+
+// stepsFar notes whether the clock has stepped so far that presences are taken for those of another
+// clock: processes that live renew theirs.
+func (t *turns) stepsFar(far bool) {
+	t.far = t.far || far
+	if t.far && t.holder != nil && t.holder.sim == nil {
+		t.until = time.Time{}
 	}
 }
 

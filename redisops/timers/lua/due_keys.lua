@@ -83,11 +83,7 @@ local function put_in_line(ids, scores, stored)
   local over = {}
   for i, id in ipairs(ids) do
     local key, place = key_in(entries[id]), place_in(entries[id])
-    local state = state_of(key)
-    if not state then
-      state = {held = {}}
-      set_state(key, state)
-    end
+    local state = state_of(key) or set_state(key, {held = {}})
     keyed.several(key, state)
     local r = current(stored[id], scores[i])
     local expired, ordered = r and r.state == 'l', in_turn(id, r)
@@ -96,9 +92,7 @@ local function put_in_line(ids, scores, stored)
     local may_lose = not chosen[id] -- a later page may have a timer again that is to be claimed
     if may_lose and expired and ordered and (over[key] or state.lapsed) then
       lapse(key, state, id)
-    elseif may_lose and over[key] then
-      release(key, state, id)
-    end
+    elseif may_lose and over[key] then release(key, state, id) end
     if ordered and not holds(key, state, id) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then

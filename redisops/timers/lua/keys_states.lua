@@ -105,7 +105,10 @@ local function state_of(key)
   return state
 end
 
-local function set_state(key, state) states[key], changed[key] = state, true end
+local function set_state(key, state)
+  states[key], changed[key] = state, true
+  return state
+end
 
 -- count_of returns how many timers hold a key.
 local function count_of(state) return state.many or #state.held end

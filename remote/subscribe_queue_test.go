@@ -55,48 +55,6 @@ func TestSubscriberHandlesQueue(t *testing.T) {
 	require.NoError(t, end())
 }
 
-// Messages of a subscriber that leaves are delivered to another one at once, although
-// the lease is an hour long; but not while their handlers go on.
-func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
-	t.Parallel()
-	cfg := withToken()
-	cfg.QueueHandlerOptions = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}
-	n := serve(t, cfg)
-	c, ctx := dial(t, n), t.Context()
-	orders := queue.New[string](redistest.Name(t))
-	began := make(chan struct{}, 2)
-	end := subscribe(t, c, remote.Subscription{Queue: orders.Keys(), Name: "first"}, func(ctx context.Context, l *messages.Lease) error {
-		body, err := orders.Read(l)
-		began <- struct{}{}
-		if body == "goes on" {
-			<-t.Context().Done()
-			return err
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	for _, body := range []string{"goes on", "x"} {
-		_, err := orders.Publish(ctx, c.Queues(), body)
-		require.NoError(t, err)
-		receive(t, began)
-	}
-	second := make(chan string, 2)
-	subscribe(t, dial(t, n), remote.Subscription{Queue: orders.Keys(), Name: "second"}, func(_ context.Context, l *messages.Lease) error {
-		body, err := orders.Read(l)
-		second <- body
-		return err
-	})
-	require.NoError(t, end())
-	require.Equal(t, "x", receive(t, second))
-	_, err := orders.Publish(ctx, c.Queues(), "y")
-	require.NoError(t, err)
-	require.Equal(t, "y", receive(t, second))
-	eventually(t, func() bool {
-		st, err := n.Client().Queues().Stats(ctx, orders.Keys())
-		return err == nil && st.Pending == 0 && st.Processing == 1
-	})
-}
-
 // A queue keeps no results: over HTTP an ack with one is refused, and from a session the message
 // is done all the same.
 func TestAckOfMessageWithResultMakesNoDeadLetter(t *testing.T) {

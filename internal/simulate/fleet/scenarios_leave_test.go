@@ -47,12 +47,12 @@ var leavings = map[string]leaving{
 	}, extends: true},
 }
 
-// However the subscription of a handler ends that goes on, no other handler gets its timer before
-// the lease expires. One that returns when its context ends gives the timer back at once.
+// If a handler goes on after its subscription has ended, no other handler gets its timer before the
+// lease expires. A handler that returns when its context ends gives the timer back at once.
 func TestHandlerThatGoesOnKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	for name, way := range leavings {
-		for _, obeys := range []bool{false, true} {
+		for _, stops := range []bool{false, true} { // when the context of the handler ends
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
@@ -64,7 +64,7 @@ func TestHandlerThatGoesOnKeepsItsLease(t *testing.T) {
 							switch {
 							case len(began) > 0 || name == "second":
 								second <- time.Now()
-							case obeys:
+							case stops:
 								began <- time.Now()
 								<-ctx.Done()
 								return ctx.Err()
@@ -99,9 +99,9 @@ func TestHandlerThatGoesOnKeepsItsLease(t *testing.T) {
 					case <-time.After(time.Minute):
 						require.FailNow(t, "the timer is not delivered again")
 					}
-					if obeys && way.returns {
+					if stops && way.returns {
 						require.Less(t, next.Sub(ended), leaseTTL/2, "it is given back at once")
-					} else if !obeys {
+					} else if !stops {
 						require.GreaterOrEqual(t, next.Sub(first), lasts-usual, "the lease expires")
 					}
 				})
@@ -144,5 +144,138 @@ func TestSubscriptionThatEndsWithoutLinkStaysEnded(t *testing.T) {
 		}
 		leave()
 		require.NoError(t, <-over)
+	})
+}
+
+// When a subscription ends, its node releases the leases of handlers that have returned, and stores
+// their outcomes. The leases of handlers that go on or have panicked expire.
+func TestLeasesOfLeavingSubscriberAreReleasedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, closes := range map[string]bool{"its context ends": false, "its client is closed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+				ctx, cancel := context.WithCancel(t.Context())
+				last, leave := context.WithCancel(t.Context())
+				over, began, release, nextOver := make(chan error, 1), make(chan string, 4), make(chan struct{}), make(chan error, 1)
+				of := remote.Subscription{Topic: orders, Name: "s", Credits: 5}
+				go func() {
+					over <- clients[0].Subscribe(ctx, of, func(ctx context.Context, l *messages.Lease) error {
+						began <- l.GetId()
+						switch l.GetId() {
+						case "panics":
+							panic("as the test wants it")
+						case "goes on":
+							<-release // it ignores its context
+						case "is interrupted":
+							<-ctx.Done()
+							return ctx.Err()
+						default:
+							<-ctx.Done()
+						}
+						return nil
+					})
+				}()
+				defer func() {
+					close(release)
+					cancel()
+					leave()
+					require.NoError(t, <-nextOver)
+				}()
+				for _, id := range []string{"is interrupted", "succeeds", "goes on", "panics"} {
+					_, err := wakebell.NewTopic[string](orders).Schedule(t.Context(), clients[1], "x", wakebell.ID(id))
+					require.NoError(t, err)
+				}
+				for range 4 {
+					<-began
+				}
+				if closes {
+					clients[0].Close()
+					require.Error(t, <-over, "the client is closed")
+				} else {
+					cancel()
+					require.NoError(t, <-over)
+				}
+				info, _, err := clients[1].Get(t.Context(), orders, "is interrupted")
+				require.NoError(t, err)
+				require.NotEqual(t, wakebell.StateRunning, info.State)
+				require.Zero(t, info.Attempts)
+				_, _, err = clients[1].Get(t.Context(), orders, "succeeds")
+				require.ErrorIs(t, err, wakebell.ErrNotFound)
+
+				handled := make(chan string, 5)
+				go func() {
+					nextOver <- clients[1].Subscribe(last, remote.Subscription{Topic: orders, Name: "next"}, func(_ context.Context, l *messages.Lease) error {
+						handled <- l.GetId()
+						return nil
+					})
+				}()
+				require.Equal(t, "is interrupted", <-handled)
+				<-time.After(3 * leaseTTL / 8) // the end of the session, with which leases may be released, counts after a second
+				for _, id := range []string{"goes on", "panics"} {
+					info, _, err := clients[1].Get(t.Context(), orders, id)
+					require.NoError(t, err)
+					require.Equal(t, wakebell.StateRunning, info.State, id)
+					require.Equal(t, 1, info.Attempts, id)
+				}
+				require.Empty(t, handled)
+				if closes {
+					err = clients[0].Subscribe(t.Context(), of, func(context.Context, *messages.Lease) error { return nil })
+					require.Error(t, err, "the client is closed")
+				}
+			})
+		})
+	}
+}
+
+// The messages of a queue follow the same rule.
+func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(t *testing.T, f *fleet, clients []*remote.Client) {
+		ctx, cancel := context.WithCancel(t.Context())
+		last, leave := context.WithCancel(t.Context())
+		over, began, release, nextOver := make(chan error, 1), make(chan struct{}, 2), make(chan struct{}), make(chan error, 1)
+		go func() {
+			over <- clients[0].Subscribe(ctx, remote.Subscription{Queue: letters.Keys(), Name: "first"}, func(ctx context.Context, l *messages.Lease) error {
+				body, err := letters.Read(l)
+				began <- struct{}{}
+				if body == "goes on" {
+					<-release
+					return err
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		defer func() {
+			close(release)
+			cancel()
+			leave()
+			require.NoError(t, <-nextOver)
+		}()
+		for _, body := range []string{"goes on", "x"} {
+			_, err := letters.Publish(t.Context(), clients[1].Queues(), body)
+			require.NoError(t, err)
+			<-began
+		}
+		second := make(chan string, 2)
+		go func() {
+			nextOver <- clients[1].Subscribe(last, remote.Subscription{Queue: letters.Keys(), Name: "second"}, func(_ context.Context, l *messages.Lease) error {
+				body, err := letters.Read(l)
+				second <- body
+				return err
+			})
+		}()
+		cancel()
+		require.NoError(t, <-over)
+		require.Equal(t, "x", <-second)
+		_, err := letters.Publish(t.Context(), clients[1].Queues(), "y")
+		require.NoError(t, err)
+		require.Equal(t, "y", <-second)
+		<-time.After(leaseTTL / 8) // the ack of the second is stored
+		st, err := clients[1].Queues().Stats(t.Context(), letters.Keys())
+		require.NoError(t, err)
+		require.Zero(t, st.Pending)
+		require.EqualValues(t, 1, st.Processing)
 	})
 }

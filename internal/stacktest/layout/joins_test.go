@@ -342,7 +342,7 @@ func TestPartEndsWhileRedisIsFull(t *testing.T) {
 	_, err := sys.Client().Schedule(t.Context(), wakebell.Batch(work.Draft(1, wakebell.ID("a"))).Then(done.Draft(2, wakebell.ID("b"), wakebell.In(time.Hour)))...)
 	require.NoError(t, err)
 	close(scheduled)
-	end := <-ends
+	end := stacktest.Receive(t, ends)
 	require.Equal(t, wakebelltype.EndDone, end.End)
 	require.NotNil(t, end.Result)
 }

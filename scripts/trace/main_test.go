@@ -25,8 +25,7 @@ type extent struct {
 	functions, files, packages int
 }
 
-// bounds are the most that each way may have. Lower one when its way becomes shorter. Those
-// of the ways with actors have room for what runs on a busy machine only.
+// bounds are the most that each way may have. Lower one when its way becomes shorter.
 var bounds = []extent{
 	{"schedule", 60, 18, 10},
 	{"deliver", 270, 82, 20},

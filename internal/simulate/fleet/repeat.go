@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell"
@@ -16,6 +15,7 @@ const ticks = "ticks"
 // series is a recurring schedule, whose name is also the body of its runs.
 type series struct {
 	name         string
+	overlap      recurring.Overlap
 	every        time.Duration
 	start, until time.Time
 	put          outcome
@@ -23,6 +23,9 @@ type series struct {
 	deleted      outcome
 	asked, more  int // calls that fire a run in addition, and how many of them have done so
 }
+
+// overlaps are the rules for a run while the timer of the last one exists.
+var overlaps = []recurring.Overlap{recurring.OverlapAllow, recurring.OverlapAllow, recurring.OverlapSkip, recurring.OverlapQueue}
 
 // instants returns when the schedule fires.
 func (s *series) instants() (all []time.Time) {
@@ -43,12 +46,13 @@ func (s *series) runID(at time.Time) string {
 func (f *fleet) repeat(o Op) {
 	now := time.Now()
 	s := &series{name: fmt.Sprintf("series-%d", o.Number), every: time.Duration(3+o.B%15) * time.Second}
+	s.overlap = overlaps[f.plan.draw(s.name, len(overlaps))]
 	s.start = now.Add(5 * time.Second).Truncate(time.Second)
 	s.until = s.start.Add(time.Duration(1+o.C*60/100) * time.Second)
 	f.record.mu.Lock()
 	f.record.series = append(f.record.series, s)
 	f.record.mu.Unlock()
-	rule := recurring.Rule{Every: s.every, Start: s.start, Until: s.until, Misfire: recurring.MisfireAll}
+	rule := recurring.Rule{Every: s.every, Start: s.start, Until: s.until, Misfire: recurring.MisfireAll, Overlap: s.overlap}
 	schedule := wakebell.NewTopic[string](ticks).Recurring(s.name, rule, s.name)
 	s.put = f.aboutSeries(o, s.start, "put "+s.name, func(ctx context.Context, all recurring.Operator) error {
 		return all.Put(ctx, schedule)
@@ -116,46 +120,4 @@ func (f *fleet) aboutSeries(o Op, limit time.Time, what string, call func(contex
 		<-time.After(time.Second / 2)
 	}
 	return how
-}
-
-// judgeSeries checks recurring schedules: each instant becomes one timer, not before it has come,
-// and none is missed.
-func (j *judge) judgeSeries() {
-	for _, s := range j.record.series {
-		expected, numbers, more := map[string]bool{}, map[string]string{}, map[string]bool{}
-		for _, at := range s.instants() {
-			id := s.runID(at)
-			expected[id] = true
-			runs := slices.DeleteFunc(slices.Clone(j.runs[s.name]), func(r *run) bool { return idOf(r.subject) != id })
-			for _, r := range runs {
-				if r.from.Before(at) {
-					j.breaks("never early", "%s runs %s at %v", r.at, id, clock(r.from))
-				}
-			}
-			before := s.gone == nil || at.Add(calmAfter).Before(s.gone.from) && !j.disturbed(at, s.gone.from)
-			handled := slices.ContainsFunc(runs, func(r *run) bool { return r.handled })
-			if s.put == done && before && !handled {
-				j.breaks("each instant of a schedule becomes one timer", "%s was not handled", id)
-			}
-			if s.gone != nil && s.deleted == done && at.After(s.gone.to) && len(runs) > 0 {
-				j.breaks("a deleted schedule does not fire", "%s runs, and its schedule was deleted at %v", id, clock(s.gone.to))
-			}
-		}
-		for _, r := range j.runs[s.name] {
-			id := idOf(r.subject)
-			if numbers[id] == "" {
-				numbers[id] = r.number
-			}
-			if r.number != numbers[id] {
-				j.breaks("each instant of a schedule becomes one timer", "%s is run %s, and run %s", id, numbers[id], r.number)
-			}
-			if !expected[id] {
-				more[id] = true
-			}
-		}
-		if len(more) > s.asked || len(more) < s.more {
-			j.breaks("each instant of a schedule becomes one timer", "%s has %d runs more than it has instants, after %d calls, of which %d were answered",
-				s.name, len(more), s.asked, s.more)
-		}
-	}
 }

@@ -51,7 +51,8 @@
 //   - a lease over HTTP lasts as long as its answer says, and its verdict is refused once another
 //     consumer has the timer
 //   - each instant of a recurring schedule becomes one timer, none is missed, and none after its
-//     deletion fires; a run in addition is one
+//     deletion fires; a run in addition is one; where Overlap says so, no run begins while the timer of
+//     an earlier one exists, and of the instants that come meanwhile none fires, or the last one later
 //   - a timer that waits for others begins when these have ended, or its instant has come, and how
 //     they have ended is true
 //   - one turn at a time, with tokens that grow, and a guard that accepts no older one

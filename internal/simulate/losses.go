@@ -38,9 +38,9 @@ func (s *sim) loseWrites(o Op) {
 }
 
 // loseNext has Redis now and then lose what it writes next, in plans with losses: its process goes on
-// as if it had that.
+// as if it had that. While Redis refuses commands it writes nothing.
 func (s *sim) loseNext() {
-	if s.plan.Loses && s.faulty && s.chance(0.05) {
+	if s.plan.Loses && s.faulty && !s.refusesAll() && s.chance(0.05) {
 		s.note("lose what is written next")
 		s.lose(s.between(500*time.Microsecond, 6*time.Millisecond))
 	}

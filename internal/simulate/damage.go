@@ -1,9 +1,11 @@
 package simulate
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -131,17 +133,13 @@ func loseStates(s *sim, names []string, o Op) string {
 
 // loseMarks loses the marks of timers that were scheduled with Once.
 func loseMarks(s *sim, _ []string, _ Op) string {
-	found, err := s.rdb.Keys(s.ctx, "timers_once:*").Result()
-	if err != nil || len(found) == 0 {
-		return ""
+	lost := s.loseKeys("timers_once:*")
+	if lost != "" {
+		for id := range s.judge.marks {
+			s.judge.unsure(id)
+		}
 	}
-	if err := s.rdb.Del(s.ctx, found...).Err(); err != nil {
-		s.broken("errors", "lose marks: %v", err)
-	}
-	for id := range s.judge.marks {
-		s.judge.unsure(id)
-	}
-	return "marks of Once"
+	return lost
 }
 
 // loseControl loses what operators have set.
@@ -152,6 +150,82 @@ func loseControl(s *sim, _ []string, _ Op) string {
 	s.retuned = wakebelltype.Settings{}
 	s.judge.retuned(s.limits())
 	return "what operators have set"
+}
+
+// Keys of the queue, as docs/keys.md names them.
+const (
+	queueDeadlines = "q::processing:lease_deadlines"
+	queueTokens    = "q::processing:lease_tokens"
+	queueCounter   = "q::processing:lease_token_counter"
+	queueCounts    = "q::processing:delivery_counts"
+)
+
+// lose has Redis lose a part of the queue.
+func (m *messages) lose(o Op) {
+	if m == nil {
+		return
+	}
+	s, what := m.sim, ""
+	switch o.A % 6 {
+	case 0:
+		what = m.losePart(o, s.rdb.ZRem, queueDeadlines, func(*message) {}) // a repair gives it another one
+	case 1:
+		what = m.losePart(o, func(ctx context.Context, key string, stored ...any) *redis.IntCmd {
+			return s.rdb.HDel(ctx, key, stored[0].(string))
+		}, queueTokens, func(of *message) { of.token = "" })
+	case 2:
+		what = s.loseKeys(queueCounts)
+	case 3:
+		what = s.loseKeys(queueCounter)
+	case 4:
+		what = s.loseKeys("q::deduplication::*")
+		for key := range m.keys {
+			m.vague[key] = true
+		}
+	default:
+		what = s.loseKeys("q::wakebell:published:*")
+		for payload, a := range m.known {
+			m.known[payload] = answer{id: a.id}
+		}
+	}
+	if what != "" {
+		s.note("lost: %s", what)
+	}
+}
+
+// losePart loses what a key has of a message that is held, unless its token is lost already: without
+// both it is as one that is delivered at most once.
+func (m *messages) losePart(o Op, remove func(ctx context.Context, key string, stored ...any) *redis.IntCmd, key string, lost func(*message)) string {
+	s := m.sim
+	held, err := s.rdb.ZRange(s.ctx, queueDeadlines, 0, -1).Result()
+	if err != nil || len(held) == 0 {
+		return ""
+	}
+	stored := held[o.B%len(held)]
+	if !s.rdb.HExists(s.ctx, queueTokens, stored).Val() {
+		return ""
+	}
+	if n, err := remove(s.ctx, key, stored).Result(); err != nil || n == 0 {
+		s.broken("errors", "lose a part of a message: %d, %v", n, err)
+	}
+	for id, of := range m.waiting {
+		if strings.Contains(stored, id) {
+			lost(of)
+		}
+	}
+	return key + " of " + stored
+}
+
+// loseKeys loses the keys of a pattern.
+func (s *sim) loseKeys(pattern string) string {
+	found, err := s.rdb.Keys(s.ctx, pattern).Result()
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	if err := s.rdb.Del(s.ctx, found...).Err(); err != nil {
+		s.broken("errors", "lose %s: %v", pattern, err)
+	}
+	return pattern
 }
 
 // mistype gives a key another type for a while, as another program does. What meets it is refused, and

@@ -97,7 +97,8 @@ func init() { // in a function, because operations name their kinds
 		{"refuse commands", 1, outages, func(s *sim, o Op) { s.refuseCommands(o) }, nil, true},
 		{"lose writes", 1, losses, func(s *sim, o Op) { s.loseWrites(o) }, nil, true},
 		{"step the clock of Redis", 1, clocks, func(s *sim, o Op) { s.stepClock(o) }, nil, true},
-		{"lose a part of the topic", 1, damages, func(s *sim, o Op) { s.loseParts(o) }, nil, true},
+		{"lose a part of the topic", 2, damages, func(s *sim, o Op) { s.loseParts(o) }, nil, true},
+		{"lose a part of the queue", 1, damages, func(s *sim, o Op) { s.messages.lose(o) }, nil, true},
 		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil, true},
 		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil, true},
 	}

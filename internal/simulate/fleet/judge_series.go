@@ -56,7 +56,7 @@ func (j *judge) overlaps(s *series, at time.Time) bool {
 	if s.overlap == recurring.OverlapAllow {
 		return false
 	}
-	last := !at.Add(s.every).Before(s.until)
+	last := at.Add(s.every).After(s.until)
 	if s.overlap == recurring.OverlapQueue && last && s.gone == nil {
 		return false
 	}

@@ -165,6 +165,7 @@ func (c *client) step(to int, p *shards.Progress) {
 		s.broken("errors", "reshard to %d: %v", to, err)
 	}
 	s.note("reshard to %d: moved %d, left %d, done %t", to, p.Moved, p.Left, p.Done)
+	c.hint(exchange.Hint{Kind: exchange.HintDue, Sent: s.now()}) // what has arrived may be due
 	if p.Done {
 		s.clients[0].target = 0
 		s.judge.ease()

@@ -72,7 +72,7 @@ func (j *judge) judgeRuns() {
 				if next.subject == r.subject && again == nil {
 					again = next
 				}
-				if next.subject == r.subject && next.from.Before(j.over(r)) && !j.sentAgain(r) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
+				if next.subject == r.subject && next.from.Before(j.over(r)) && !j.sentAgain(r) && !j.sentAgain(next) && !j.lost(r.taken().Add(-leaseTTL), next.from) {
 					j.breaks("one handler at a time", "%s runs %s %s at %v beside %s from %v to %v",
 						next.at, r.subject, body, clock(next.from), r.at, clock(r.from), clock(j.over(r)))
 				}
@@ -128,7 +128,7 @@ func (j *judge) judgePulled(r *run, runs []*run) {
 }
 
 // sentAgain reports whether a run may be one of two timers: a schedule that is sent again replaces
-// its own timer, which may have been due before.
+// its own timer, which may have been due before. The lease of that one may arrive last, over a slow link.
 func (j *judge) sentAgain(r *run) bool {
 	return slices.ContainsFunc(j.record.writes, func(w *write) bool { return w.body == r.body && !w.single && !w.to.Before(r.taken()) })
 }

@@ -30,9 +30,14 @@ func (k *gatekeeper) listen() {
 
 // signalReceived starts a turn that was granted by another process's request. The
 // grant waits for a confirmation until an instant, and the turn is valid until
-// then at first: a turn that ends earlier needs no confirmation.
+// then at first: a turn that ends earlier needs no confirmation. A signal without a ticket
+// says that the process has lost its turn or tickets at the gate: these are checked at
+// once, because a waiter without a ticket is not in the queue.
 func (k *gatekeeper) signalReceived(s gate.Signal) {
 	q := k.queue(s.Gate)
+	if s.Ticket == 0 && len(q.waiting) > 0 {
+		k.checkTickets(q.part)
+	}
 	w := q.waiting[s.Ticket]
 	good, known := q.part.heartbeat.clock.left(s.Until)
 	if w == nil || q.turn != nil || !known || good < k.cfg.Signal/2 {

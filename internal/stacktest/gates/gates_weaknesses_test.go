@@ -267,3 +267,39 @@ func TestWaitersOfDeletedStreamWaitOn(t *testing.T) {
 		release(t, stacktest.Receive(t, next))
 	})
 }
+
+// Waiters whose tickets an operator removes with their gate, or repairs away, are notified and
+// take new ones at once.
+func TestWaitersOfRemovedTicketsWaitOnAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(t *testing.T, g *gate.Gates, fence uint64) error{
+		"removed": func(t *testing.T, g *gate.Gates, _ uint64) error {
+			t.Helper()
+			_, err := g.Remove(t.Context(), "gate", true)
+			return err
+		},
+		"repaired": func(t *testing.T, g *gate.Gates, fence uint64) error {
+			t.Helper()
+			_, err := g.Repair(t.Context(), "gate", fence+1e9)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stacktest.Virtually(t, func(t *testing.T) {
+				rdb, _ := redistest.Embedded(t)
+				g, other := stacktest.GatesOn(t, rdb, gate.Config{}), stacktest.GatesOn(t, rdb, gate.Config{})
+				turn := acquire(t, g, "gate")
+				next := waits(t, other, "gate")
+				removed := time.Now()
+				require.NoError(t, remove(t, g, turn.Fence()))
+				<-turn.Context().Done()
+				require.ErrorIs(t, context.Cause(turn.Context()), gate.ErrTurnLost)
+				got := stacktest.Receive(t, next)
+				require.Zero(t, time.Since(removed))
+				require.Greater(t, got.Fence(), turn.Fence())
+				release(t, got)
+			})
+		})
+	}
+}

@@ -3,6 +3,7 @@ package gates
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -124,5 +125,37 @@ func TestPartsFailAlone(t *testing.T) {
 		require.Equal(t, before, store.beaten(0)+store.beaten(1), "no gate is in use")
 		require.Empty(t, store.mixed)
 		require.NoError(t, g.Close())
+	})
+}
+
+// A request that is sent again when its part answers after an outage does not look as if the
+// clock of the part had stepped back.
+func TestOutageIsNoStepOfClock(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		var log strings.Builder
+		store := &dividedStore{OpenGate: actortest.OpenGate{Processes: map[string]bool{}}, beats: map[int]int{}}
+		g, err := Start(actortest.QuietSystem(), "gates", Config{
+			Store: store, Terms: gate.Terms{Lease: 10 * time.Second, Signal: time.Second, Presence: 2 * time.Second},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)), Process: func() string { return "process" },
+		})
+		require.NoError(t, err)
+		turn, err := g.Acquire(t.Context(), "far", false)
+		require.NoError(t, err)
+		other, err := g.Acquire(t.Context(), "far-too", false)
+		require.NoError(t, err)
+		<-time.After(time.Second)
+		store.setDown(true)
+		released := make(chan error, 1)
+		go func() { released <- other.Release(context.WithoutCancel(t.Context())) }()
+		<-time.After(5 * time.Second)
+		store.setDown(false)
+		require.NoError(t, <-released)
+		<-time.After(10 * time.Second)
+		require.NoError(t, turn.Context().Err())
+		require.NoError(t, turn.Release(t.Context()))
+		require.NoError(t, g.Close())
+		require.Contains(t, log.String(), "redis does not answer")
+		require.NotContains(t, log.String(), "clock")
 	})
 }

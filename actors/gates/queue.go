@@ -58,7 +58,9 @@ func (q *gateQueue) removeJoin(w *waiter) {
 // applyTurn processes what the store says about the turn.
 func (k *gatekeeper) applyTurn(q *gateQueue, f *gateRequest, reply *gate.Reply) {
 	held := reply.Held
-	q.part.heartbeat.clock.read(reply.Now, f.sent)
+	if f.tries <= 1 || len(f.returns)+len(f.joins) == 0 { // else it is unknown which attempt read the clock
+		q.part.heartbeat.clock.read(reply.Now, f.sent)
+	}
 	until := f.sent.Add(min(reply.Remaining, k.cfg.Lease))
 	if t := q.turn; t != nil {
 		known := gate.Ticket(t.Fence) == held

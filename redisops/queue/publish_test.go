@@ -317,3 +317,21 @@ func TestKeysOfDeletedMessagesAreFree(t *testing.T) {
 		require.EqualValues(t, 1, f.rdb.Exists(t.Context(), f.Name()+"s::deduplication::handled").Val(), "of another queue")
 	})
 }
+
+// A Redis that is full refuses messages, also those whose deduplication keys can be freed.
+func TestFullRedisRefusesMessages(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
+	f.put(t, "first")
+	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	for name, o := range map[string]PublishOptions{
+		"plain": {}, "own keys": {OwnKeys: true}, "drops oldest": {Cap: 1, DropOldest: true},
+	} {
+		for _, key := range []string{"", "k"} {
+			_, _, err := f.Publish(t.Context(), o, NewMessage([]byte("x"), key))
+			require.ErrorIs(t, err, wakebelltype.ErrMemoryFull, name)
+		}
+	}
+	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	require.Equal(t, []string{"first"}, payloads(f.Claim(t, 9).Leases))
+}

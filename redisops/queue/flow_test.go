@@ -188,3 +188,26 @@ func TestQueueWithoutLimitsPaysNothing(t *testing.T) {
 		require.ErrorContains(t, err, f.keys.flow)
 	})
 }
+
+// TestPurgedMessagesAreNotInFlight checks that leases that an operator deletes no longer
+// count, and that pollers that wait for their end are notified.
+func TestPurgedMessagesAreNotInFlight(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		limit := exchange.Flow{MaxInFlight: 2}
+		f.put(t, "a", "b", "c")
+		require.Len(t, f.limited(t, 9, limit).Leases, 2)
+		require.NotZero(t, f.limited(t, 9, limit).Held, "it waits for the end of a lease")
+		hints := f.rdb.Subscribe(t.Context(), f.keys.hint)
+		t.Cleanup(func() { _ = hints.Close() })
+		_, err := hints.Receive(t.Context())
+		require.NoError(t, err)
+		heard := hints.Channel()
+		n, err := f.Purge(t.Context(), true)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, n)
+		require.Regexp(t, `^free \d`, (<-heard).Payload)
+		f.put(t, "next")
+		require.Len(t, f.limited(t, 9, limit).Leases, 1)
+	})
+}

@@ -66,7 +66,7 @@ func (q *Queue) Purge(ctx context.Context, running bool) (deleted int64, err err
 		lists = append(lists, "processing")
 	}
 	k := q.keys
-	keys := []string{k.pending, k.processing, k.deadlines, k.tokens, k.counts, k.refs, k.ids, k.backrefs, k.gone, k.hint, k.freed}
+	keys := []string{k.pending, k.processing, k.deadlines, k.tokens, k.counts, k.refs, k.ids, k.backrefs, k.gone, k.hint, k.freed, k.flow}
 	for _, what := range lists {
 		for left := "1"; left != "0"; {
 			list, err := q.timers.RunList(ctx, 2, purgeScript, keys, what, k.owners)

@@ -151,7 +151,7 @@ var headerWords = map[string]string{
 	"backrefs": "processing:claim_result_backrefs",
 	"places":   "wakebell:places", "records": "wakebell:records", "gone": "wakebell:gone", "hint": "wakebell:hint",
 	"throughput": "wakebell:counts", "exchange": "wakebell:exchange:", "published": "wakebell:published:",
-	"freed": "wakebell:freed",
+	"freed": "wakebell:freed", "flow": "wakebell:flow",
 }
 
 // namedKey reports whether a key is the one that headers call word.

@@ -120,7 +120,7 @@ func TestQueueScriptsAreBoundedAtAMillionMessages(t *testing.T) {
 	purge := func(what string) {
 		k := f.keys
 		require.NoError(t, purgeScript.Run(t.Context(), f.rdb,
-			[]string{k.pending, k.processing, k.deadlines, k.tokens, k.counts, k.refs, k.ids, k.backrefs, k.gone, k.hint, k.freed},
+			[]string{k.pending, k.processing, k.deadlines, k.tokens, k.counts, k.refs, k.ids, k.backrefs, k.gone, k.hint, k.freed, k.flow},
 			what, k.owners).Err())
 	}
 	bounded("purge pending", func() { purge("pending") })

@@ -84,6 +84,18 @@ func NewClient(conn *connection.Connection) (*Client, error) {
 	return &Client{store: store, reads: reads, prefix: on.Prefix, limit: on.PayloadLimit, edge: on.Edge}, nil
 }
 
+// current returns of so that it does not read from replicas: what they answer may be older than
+// what the caller has done before.
+func current(of Operator) Operator {
+	c, ok := of.(*Client)
+	if !ok || c == nil {
+		return of
+	}
+	masters := *c
+	masters.reads = c.store
+	return &masters
+}
+
 // queue is the store of a queue under its full name.
 func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	if c == nil || c.store == nil {
@@ -221,6 +233,7 @@ const drainLook = 100 * time.Millisecond
 // the publishers first, and keep the consumers running. It returns the last counts;
 // when ctx ends first, with the cause of that.
 func Drain(ctx context.Context, of Operator, name wakebelltype.QueueKeys) (left wakebelltype.QueueStats, err error) {
+	of = current(of)
 	for {
 		st, err := of.Stats(ctx, name)
 		switch {

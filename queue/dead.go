@@ -102,6 +102,7 @@ const redriveStep = 100
 // Redrive publishes all dead letters that exist when it begins, the oldest first,
 // and returns how many it redrove. A call after an error continues.
 func Redrive(ctx context.Context, of Operator, name wakebelltype.QueueKeys, o RedriveOptions) (redriven int64, err error) {
+	of = current(of)
 	st, err := of.Stats(ctx, name)
 	if err != nil {
 		return 0, err

@@ -1,13 +1,16 @@
 package queue_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -51,4 +54,27 @@ func TestQueuesAreListed(t *testing.T) {
 	for _, err := range (&queue.Client{}).List(t.Context(), wakebelltype.Page{}) {
 		require.Error(t, err)
 	}
+}
+
+// Redrive and Drain go by the masters, also where listings are read from replicas, which may
+// be behind: here one that has received nothing yet.
+func TestRedriveAndDrainDoNotReadFromReplicas(t *testing.T) {
+	t.Parallel()
+	master, behind := redistest.Shared(t), redistest.Start(t).Client(t)
+	c, err := queue.NewClient(conntest.New(t, master, connection.Config{ReadFrom: behind}))
+	require.NoError(t, err)
+	name := wakebelltype.QueueKeys{Name: redistest.Name(t)}
+	require.NoError(t, master.LPush(t.Context(), name.Name+"::dlq", "a", "b").Err())
+	st, err := c.Stats(t.Context(), name)
+	require.NoError(t, err)
+	require.Zero(t, st.Dead, "the replica is behind")
+	n, err := queue.Redrive(t.Context(), c, name, queue.RedriveOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n)
+
+	waiting, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	left, err := queue.Drain(waiting, c, name)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "two messages wait")
+	require.EqualValues(t, 2, left.Pending)
 }

@@ -174,6 +174,32 @@ func TestClosedClientReleasesItsTurns(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A call that waits at a node that stops waits for the node as for one that starts.
+func TestWaitForTurnAtNodeThatStops(t *testing.T) {
+	t.Parallel()
+	n := serve(t, withToken())
+	name := redistest.Name(t)
+	c, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+		Config: remote.Config{Token: secret}, DeadLink: time.Second,
+	})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	held, err := n.Gates().Acquire(t.Context(), name)
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := c.Gates().Acquire(t.Context(), name)
+		waiting <- err
+	}()
+	eventually(t, func() bool {
+		info, err := n.Gates().Show(t.Context(), name)
+		return err == nil && info.Waiting == 1
+	})
+	require.NoError(t, n.Stop())
+	require.ErrorIs(t, context.Cause(held.Context()), gate.ErrClosed)
+	require.ErrorIs(t, receive(t, waiting), wakebell.ErrDraining, "it waits for as long as for a link that is down")
+}
+
 // An actor of another process acquires a turn by message. When the actor ends, the
 // turn is released at once. When its link breaks, the turn is released at once
 // without a ttl, and after the ttl otherwise.

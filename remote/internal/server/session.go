@@ -115,6 +115,12 @@ func (n *session) notifyEnd(watcher *actor.PID) {
 // SendUserMessage implements actor.Process. It queues a message for the caller.
 func (n *session) SendUserMessage(_ *actor.PID, message any) {
 	body := actor.UnwrapEnvelopeMessage(message)
+	if m, ok := body.(*messages.TurnRefused); ok && m.GetCode() == messages.Code_CODE_GATES_CLOSED {
+		// Clients wait for a node that stops, or for the next one, as after pass.
+		fault := messages.Failure(messages.Code_CODE_DRAINING, m.GetReason())
+		fault.Request = m.GetRequest()
+		body = fault
+	}
 	if m, ok := body.(proto.Message); ok {
 		body = n.server.guard.Discreet(m)
 	}

@@ -109,10 +109,12 @@ func TestCommandsThatReadRequireWhatTheyName(t *testing.T) {
 	for _, args := range [][]string{{"ls", "-t", "TOPIC"}, {"stats", "-t", "TOPIC"}, {"tail", "-t", "TOPIC"}, {"history", "-t", "TOPIC"}, {"dead", "ls", "-t", "TOPIC"}} {
 		b.fine(args...)
 	}
-	b.fine("queue", "publish", "--queue", "TOPIC", "--text", "x")
-	b.fine("queue", "purge", "--queue", "TOPIC", "--yes")
-	b.fine("queue", "ls", "--queue", "TOPIC")
-	b.fine("queue", "stats", "--queue", "TOPIC")
+	for _, prefix := range []string{"", "shop."} {
+		b.fine("--prefix", prefix, "queue", "publish", "--queue", "TOPIC", "--text", "x")
+		b.fine("--prefix", prefix, "queue", "purge", "--queue", "TOPIC", "--yes")
+		b.fine("--prefix", prefix, "queue", "ls", "--queue", "TOPIC")
+		b.fine("--prefix", prefix, "queue", "stats", "--queue", "TOPIC")
+	}
 }
 
 func TestMistakesAreExplained(t *testing.T) {

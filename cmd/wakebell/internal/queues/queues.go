@@ -61,18 +61,19 @@ func requireQueue(ctx context.Context, a *cli.App, c queue.Operator, q wakebellt
 	if err != nil || st.Pending+st.Processing+st.Completed+st.Failed+st.Dead > 0 {
 		return nil
 	}
-	full, names := q.Name, []string(nil)
-	if a.RemoteAddress() == "" {
-		full = a.Prefix + q.Name
-	}
+	var names []string // without the prefix, as q has it
 	for known, err := range c.List(ctx, wakebelltype.Page{}) {
-		if err != nil || known.Keys.Name == full {
+		if err != nil || known.Keys.Name == q.Name {
 			return nil
 		}
 		names = append(names, known.Keys.Name)
 	}
+	full := q.Name
+	if a.RemoteAddress() == "" {
+		full = a.Prefix + q.Name
+	}
 	text := fmt.Sprintf("queue %q has no messages, and no node handles it", full)
-	if near := cli.NearestName(full, names); near != "" {
+	if near := cli.NearestName(q.Name, names); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return cli.NotFoundf("%s", text)

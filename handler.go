@@ -309,10 +309,16 @@ func (d delivered) ends(o poller.Outcome) error { return d.part.Ended(o, d.lapse
 
 func (d delivered) Settle(ctx context.Context, err error) error {
 	outcome := verdict(err)
+	if d.Kept() != nil || d.Claims > 1 {
+		keeper.Finish(ctx, d.Delivery, outcome)
+	}
 	if failed := d.ends(outcome); failed != nil {
 		return failed
 	}
 	refused := d.Delivery.Settle(ctx, outcome)
+	if refused == nil {
+		keeper.Settled(d.Delivery)
+	}
 	if d.span != nil && refused == nil {
 		d.span.settled.Store(&settlement{err})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -258,6 +259,41 @@ func TestProgressIsThrottledAndEndsWithLast(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, last)
 	})
+}
+
+// TestSettleKeepsWhatHandlerHasKept has handlers that settle their timers themselves: the verdict
+// decides about the result, and not what they do afterwards.
+func TestSettleKeepsWhatHandlerHasKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		verdict error
+		after   func() error
+		result  bool
+	}{
+		"acknowledged":                 {nil, func() error { return nil }, true},
+		"acknowledged before an error": {nil, func() error { return errors.New("ignored") }, true},
+		"acknowledged before a panic":  {nil, func() error { panic("ignored") }, true},
+		"rejected":                     {wakebell.Reject(errors.New("no")), func() error { return nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var errs error
+			cfg := handles(wakebell.Handle(jobs, func(ctx context.Context, timer wakebell.Timer[job]) error {
+				errs = errors.Join(timer.Progress(ctx, 0, "begins"), timer.Progress(ctx, 1, "ends"), timer.Result(ctx, 42), timer.Settle(ctx, c.verdict))
+				return c.after()
+			}))
+			wakebelltest.RunWith(t, connection.Config{Logger: slog.New(slog.DiscardHandler)}, cfg, func(t *testing.T, w *wakebelltest.World) {
+				_, err := jobs.Schedule(t.Context(), w.Client(), job{}, wakebell.ID("a"))
+				require.NoError(t, err)
+				w.Advance(10 * time.Second)
+				require.NoError(t, errs)
+				report, err := w.Client().Report(t.Context(), "jobs", "a")
+				require.NoError(t, err)
+				require.Equal(t, c.result, report.Result != nil)
+				require.Equal(t, "ends", report.Progress.Note)
+			})
+		})
+	}
 }
 
 func TestFakeLeaseRecordsReports(t *testing.T) {

@@ -58,6 +58,8 @@ type Delivery struct {
 	reported time.Time             // when one was written last
 	unsaved  bool                  // the last one was not written
 
+	settled bool // by its handler, which continues: what it has kept stays
+
 	token  exchange.Token   // with which a result was written; empty: there is none
 	result *progress.Result // that result
 }

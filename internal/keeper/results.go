@@ -92,6 +92,16 @@ func (d *Delivery) written() *progress.Result {
 	return d.result
 }
 
+// Settled notes that the handler has settled the delivery itself, after Finish. What becomes of
+// the handler does not matter then.
+func Settled(of *poller.Delivery) {
+	if d, ok := of.Kept().(*Delivery); ok {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.settled = true
+	}
+}
+
 // Finish is called with the outcome of a delivery before it is settled. It writes the last
 // progress, and removes a result that does not belong to the outcome: that of this run, if it
 // is no success, and that of an earlier one whose node crashed, if this run has none.
@@ -108,6 +118,9 @@ func Finish(ctx context.Context, of *poller.Delivery, outcome poller.Outcome) {
 func (d *Delivery) finish(ctx context.Context, succeeded bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.settled {
+		return
+	}
 	if d.unsaved {
 		if err := d.report(ctx); err != nil {
 			d.Logger.DebugContext(ctx, "the last progress was not stored", "topic", d.of.Topic, "id", d.of.ID, "err", err)
@@ -141,7 +154,7 @@ func (d *Delivery) Unfinished() {
 	defer cancel()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.token != "" {
+	if d.token != "" && !d.settled {
 		d.withdraw(ctx)
 	}
 }

@@ -24,9 +24,11 @@ func TestLatenessIsOfLastDeliveries(t *testing.T) {
 	one.add(wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: time.Hour})
 	one.add(wakebelltype.Event{Kind: wakebelltype.EventRetried, Lateness: time.Hour})
 	for i := range maxLate {
-		one.add(wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: time.Duration(maxLate-i) * time.Millisecond})
+		one.add(wakebelltype.Event{Kind: wakebelltype.EventDelivered, Attempt: 1, Lateness: time.Duration(maxLate-i) * time.Millisecond})
 	}
 	require.Equal(t, lateness{maxLate, 250 * time.Millisecond, 495 * time.Millisecond, 500 * time.Millisecond}, f.lateness("t"))
+	one.add(wakebelltype.Event{Kind: wakebelltype.EventDelivered, Attempt: 2, Lateness: time.Hour})
+	require.Equal(t, 500*time.Millisecond, f.lateness("t").Worst, "a retry comes after its backoff, and is not late")
 }
 
 // A page shows the last state of each node, and for ten minutes that a node stopped answering.

@@ -18,7 +18,6 @@ import (
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops/audit"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -189,12 +188,12 @@ func ExpireAfter(d time.Duration) ScheduleOption {
 }
 
 // expiry returns what ends the expired timers of a physical topic.
-func (s *System) expiry(h *Handler, source *timers.TimerSource) *expiry.Topic {
+func (s *System) expiry(h *Handler) *expiry.Topic {
 	reference := func(d *poller.Delivery, env envelope.Envelope) payload.Decoded {
 		return s.on.Payloads.Reference(payload.Encoded{Kind: wakebelltype.OutgoingTimer, Topic: h.topic, ID: d.ID, Headers: env.Headers, Body: env.Body, ContentType: env.ContentType})
 	}
 	return &expiry.Topic{
-		Expiry: h.set.expiry, Snoozed: source.Snoozed,
+		Expiry: h.set.expiry,
 		Discard: func(ctx context.Context, d *poller.Delivery, env envelope.Envelope, settle func() error) {
 			s.discardBody(ctx, d.ID, d.Topic, reference(d, env), settle)
 		},

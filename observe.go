@@ -60,7 +60,11 @@ func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[
 			verdict = s.err
 		}
 		verdict = usercode.Checked(verdict)
-		span.End(h.outcome(ctx, d.Delivery, verdict), verdict)
+		what := h.outcome(ctx, d.Delivery, verdict)
+		if what == tracing.Snoozed { // no failure
+			verdict = nil
+		}
+		span.End(what, verdict)
 	}()
 	err = fn(inner, t)
 	returned = true
@@ -83,13 +87,23 @@ func (h Handler) outcome(ctx context.Context, d *poller.Delivery, err error) tra
 		return tracing.LeaseLost
 	case errors.Is(ended, ErrLeaseTooOld):
 		return tracing.Hung
-	case errors.Is(err, errReleased), err != nil && errors.Is(ended, ErrDraining):
+	case errors.Is(err, errReleased):
+		return tracing.Released
+	case h.snoozes(err):
+		return tracing.Snoozed
+	case err != nil && errors.Is(ended, ErrDraining):
 		return tracing.Released
 	case err == nil:
 		return tracing.Ack
 	default:
 		return h.failure(d, err)
 	}
+}
+
+// snoozes reports whether a verdict snoozes a timer. A message of a queue cannot be snoozed.
+func (h Handler) snoozes(err error) bool {
+	_, snoozed := SnoozeDelay(err)
+	return snoozed && h.set.queue == nil && !IsRejected(err)
 }
 
 // failure returns what becomes of a delivery whose handler returned an error.
@@ -139,10 +153,11 @@ func (h Handler) outcomeOfBatch(timers []Timer[[]byte], errs []error) (all traci
 			err = s.err
 		}
 		err = usercode.Checked(err)
-		if failed == nil {
+		one := h.outcome(b.Delivery.Context(), b.Delivery, err)
+		if failed == nil && one != tracing.Snoozed {
 			failed = err
 		}
-		switch one := h.outcome(b.Delivery.Context(), b.Delivery, err); {
+		switch {
 		case i == 0:
 			all = one
 		case one != all:
@@ -201,7 +216,7 @@ func measured(h *metrics.Handler, handle poller.Handle) poller.Handle {
 			return handle(ctx, d)
 		}
 		began, result := time.Now(), metrics.Crashed
-		if d.Claims == 1 {
+		if d.Claims == 1 && !d.Snoozed {
 			h.Late(d.Lateness()+d.Waited(began), began)
 		}
 		run := h.Began(began)
@@ -224,7 +239,7 @@ func measuredBatch(h *metrics.Handler, handle poller.HandleBatch) poller.HandleB
 		began := time.Now()
 		h.Batch(len(batch))
 		for _, d := range batch {
-			if d.Claims == 1 {
+			if d.Claims == 1 && !d.Snoozed {
 				h.Late(d.Lateness()+d.Waited(began), began)
 			}
 		}

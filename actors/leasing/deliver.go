@@ -63,7 +63,7 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 type handOver struct {
 	c            *Core
 	now          time.Time
-	given, first int // leases, and those of them that are a first attempt
+	given, first int // leases, and those of them that begin for the first time
 	late, latest time.Duration
 	latenesses   wakebelltype.Latenesses
 }
@@ -76,9 +76,7 @@ func (h *handOver) give(l *Lease) {
 		h.c.expectLongRun(h.now)
 	}
 	h.given++
-	if l.Claims > 1 {
-		h.c.Counters.Repeated.Add(1)
-	} else {
+	if l.Claims == 1 && !l.Snoozed {
 		lateness := max(l.Late, 0)
 		h.first, h.late, h.latest = h.first+1, h.late+lateness, max(h.latest, lateness)
 		h.latenesses.Count(lateness, 1)
@@ -89,6 +87,7 @@ func (h *handOver) give(l *Lease) {
 // end ends the series.
 func (h *handOver) end() {
 	h.c.Effects.Pushed(h.given)
-	h.c.Counters.Delivered.Add(int64(h.given))
+	h.c.Counters.Delivered.Add(int64(h.given)) // before its part, see observe.Counters.Snapshot
+	h.c.Counters.Repeated.Add(int64(h.given - h.first))
 	h.c.Counters.CountLateness(h.first, h.late, h.latest, &h.latenesses)
 }

@@ -151,7 +151,7 @@ func (c *Core) noteClaimed(now time.Time, r *exchange.Reply, claimed int) {
 		c.Counters.FallbackDelivered.Add(int64(claimed))
 	}
 	var late time.Duration
-	if len(r.Leases) > 0 && r.Leases[0].Claims == 1 {
+	if len(r.Leases) > 0 && r.Leases[0].Claims == 1 && !r.Leases[0].Snoozed {
 		late = r.Now.Sub(r.Leases[0].Activation)
 	}
 	c.divider.Claimed(now, claimed, late)

@@ -2,8 +2,8 @@
 //
 // A timer begins once: one that has failed, crashed or was snoozed has begun at its first
 // delivery, and does not expire. So the instant that counts is the one of its lease, and the
-// script that claims timers has no case for it. Only a snooze takes its attempt back; a timer
-// that seems to be late is looked up in Redis, to see whether it was snoozed.
+// script that claims timers has no case for it: the lease says of a snooze, which takes its
+// attempt back.
 package expiry
 
 import (
@@ -22,9 +22,6 @@ import (
 type Topic struct {
 	wakebelltype.Expiry
 
-	// Snoozed reports whether an earlier delivery of a leased timer without failures was
-	// snoozed.
-	Snoozed func(ctx context.Context, id string) (bool, error)
 	// Send schedules a timer on the topic of Expiry, due at once.
 	Send func(ctx context.Context, d *poller.Delivery, env envelope.Envelope, reason string) error
 	// Discard deletes the body of a timer from the store of a claim check, if it is there, after
@@ -60,7 +57,7 @@ func (t *Topic) Limit(headers []envelope.Header) time.Duration {
 // and a handler may begin. t may be nil: then no timer expires. Note is called before the
 // timer is settled; after an error the timer is delivered again.
 func (t *Topic) Ended(ctx context.Context, d *poller.Delivery, env envelope.Envelope, note func(poller.Outcome) error) (o poller.Outcome, ended bool) {
-	if t == nil || d.Claims > 1 || d.Failures > 0 {
+	if t == nil || d.Claims > 1 || d.Failures > 0 || d.Snoozed {
 		return o, false
 	}
 	limit := t.Limit(env.Headers)
@@ -69,12 +66,6 @@ func (t *Topic) Ended(ctx context.Context, d *poller.Delivery, env envelope.Enve
 	}
 	late := d.LateAt(time.Now())
 	if late <= limit {
-		return o, false
-	}
-	switch snoozed, err := t.Snoozed(ctx, d.ID); {
-	case err != nil: // it is due again when Redis answers
-		return poller.Released(), true
-	case snoozed:
 		return o, false
 	}
 	return t.end(ctx, d, env, fmt.Sprintf("expired: it could begin %v after its instant, limit %v", rounded(late), limit), note), true

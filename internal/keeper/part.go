@@ -38,7 +38,7 @@ func PartOf(of *poller.Delivery, headers []wakebelltype.Header) *Part {
 // Began measures the beginning of a handler, if the timer has a join, and tells watchers what
 // ended its wait.
 func Began(of *poller.Delivery, headers []wakebelltype.Header) {
-	if len(headers) == 0 || of.Claims > 1 || of.Failures > 0 {
+	if len(headers) == 0 || of.Claims > 1 || of.Failures > 0 || of.Snoozed {
 		return
 	}
 	i := slices.IndexFunc(headers, func(h wakebelltype.Header) bool { return h.Key == joins.Header })

@@ -40,6 +40,7 @@ type Outcome string
 const (
 	Ack       Outcome = "ack"
 	Retry     Outcome = "retry"
+	Snoozed   Outcome = "snoozed"
 	Dead      Outcome = "dead"
 	Rejected  Outcome = "rejected"
 	Discarded Outcome = "discarded"

@@ -59,8 +59,10 @@ type Lease struct {
 	// ones do not count.
 	Claims int
 
-	// Failures counts nacks.
+	// Failures counts nacks. Snoozed says that there is none, and that an earlier delivery was
+	// snoozed, which counts as none: the timer has begun then.
 	Failures int
+	Snoozed  bool
 
 	// Charge is what the claim took of rate limits.
 	Charge Charge

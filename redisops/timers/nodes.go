@@ -3,15 +3,12 @@ package timers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -88,17 +85,6 @@ func reportsOf(fields map[string]string, now time.Time) (reports []wakebelltype.
 
 // maxUncount bounds the timers of one call of lua/snooze.lua.
 const maxUncount = 100
-
-// Snoozed reports whether an earlier delivery of a timer was snoozed, whose lease is held and
-// has no failures: a snooze leaves its reason in the record, and no attempt.
-func (t *TimerSource) Snoozed(ctx context.Context, id string) (bool, error) {
-	record, err := t.timers.RDB.HGet(ctx, t.keys().Leases, id).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, fmt.Errorf("read the lease of %q on %q: %w", id, t.topic, scripts.Wrap(ctx, []string{t.keys().Leases}, err))
-	}
-	fields := strings.SplitN(record, ":", 7)
-	return len(fields) == 7 && fields[6] != "", nil
-}
 
 // Uncount takes the attempts and failures back that nacks of these leases have counted,
 // because their timers were snoozed.

@@ -99,6 +99,9 @@ func (r *replyReader) leases(out *exchange.Reply, n int, copies copier) {
 		l := &out.Leases[i]
 		idBytes, payloadBytes := r.Count(), r.Count()
 		l.Claims, l.Failures = r.Integer(), r.Integer()
+		if l.Snoozed = l.Failures < 0; l.Snoozed {
+			l.Failures = 0
+		}
 		l.Activation = scripts.Instant(r.Score())
 		rest := len(r.Text)
 		id, payload := r.Take(idBytes), r.Take(payloadBytes)

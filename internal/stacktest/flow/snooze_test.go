@@ -8,9 +8,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // A snooze delays a timer without a failure: neither attempts nor failures are used up, with
@@ -81,4 +86,55 @@ func TestSnoozeIsBounded(t *testing.T) {
 	d, snoozed := wakebell.SnoozeDelay(fmt.Errorf("later: %w", wakebell.Snooze(time.Hour)))
 	require.True(t, snoozed)
 	require.Equal(t, time.Hour, d)
+}
+
+// TestSnoozeIsNoLateness checks that a timer that was snoozed has begun at its first delivery:
+// what it has waited since then is not how late it was, in counts, counters and metrics.
+func TestSnoozeIsNoLateness(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[int]("calls")
+	snoozes := 0
+	snooze := func() error {
+		if snoozes++; snoozes <= 3 {
+			return wakebell.Snooze(time.Hour)
+		}
+		return nil
+	}
+	one := func(context.Context, wakebell.Timer[int]) error { return snooze() }
+	batch := func(context.Context, []wakebell.Timer[int]) error { return snooze() }
+	for name, handler := range map[string]wakebell.Handler{
+		"plain": wakebell.Handle(topic, one), "keyed": wakebell.Handle(topic, one, wakebell.PerKey(1)), "batch": wakebell.HandleBatch(topic, batch),
+	} {
+		t.Run(name, func(t *testing.T) {
+			snoozes = 0
+			reader := sdk.NewManualReader()
+			on := connection.Config{Logger: stacktest.Quiet, MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader))}
+			wakebelltest.RunWith(t, on, wakebell.Config{Handlers: []wakebell.Handler{handler}}, func(t *testing.T, w *wakebelltest.World) {
+				_, err := w.Client().Schedule(t.Context(), topic.Draft(1, wakebell.ID("a"), wakebell.Key("k")))
+				require.NoError(t, err)
+				w.Advance(5 * time.Hour)
+				counters := w.Nodes()[0].System().Counters()["calls"]
+				require.EqualValues(t, 1, counters.Acked)
+				require.EqualValues(t, 4, counters.Delivered)
+				require.EqualValues(t, 3, counters.Repeated)
+				found, err := w.Client().Throughput(t.Context(), "calls", 24*time.Hour)
+				require.NoError(t, err)
+				sum := wakebelltype.ThroughputCounts{}
+				for _, p := range found.Points {
+					sum.Add(p)
+				}
+				require.EqualValues(t, 1, sum.Started)
+				require.Less(t, sum.MaxLateness, time.Minute)
+				var collected metricdata.ResourceMetrics
+				require.NoError(t, reader.Collect(t.Context(), &collected))
+				for _, m := range collected.ScopeMetrics[0].Metrics {
+					if m.Name == "wakebell.delivery.lateness" {
+						points := m.Data.(metricdata.Histogram[float64]).DataPoints
+						require.Len(t, points, 1)
+						require.EqualValues(t, 1, points[0].Count)
+					}
+				}
+			})
+		})
+	}
 }

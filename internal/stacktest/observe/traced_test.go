@@ -191,3 +191,28 @@ func TestOutcomeOfDelivery(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"dead": "retry dead ", "settled": "ack ", "crashed": "crashed ", "cancelled": "cancelled "}, got)
 }
+
+// TestSpanOfSnoozeIsNoError checks that a snooze, which is no failure, is none in a trace, also
+// at the attempt that would be the last one.
+func TestSpanOfSnoozeIsNoError(t *testing.T) {
+	t.Parallel()
+	traces, topic := stacktest.NewSpans(), wakebell.NewTopic[string]("first")
+	calls := 0
+	wakebelltest.RunWith(t, connection.Config{TracerProvider: traces}, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+			if calls++; calls == 1 {
+				return wakebell.Snooze(time.Minute)
+			}
+			return nil
+		}, wakebell.MaxAttempts(1)),
+	}}, func(t *testing.T, w *wakebelltest.World) {
+		_, err := topic.Schedule(t.Context(), w.Client(), "body", wakebell.ID("a"))
+		require.NoError(t, err)
+		w.Advance(2 * time.Minute)
+	})
+	spans := traces.Named("process first")
+	require.Len(t, spans, 2)
+	require.Equal(t, "snoozed", stacktest.AttributesOf(spans[0])["wakebell.outcome"])
+	require.Equal(t, codes.Unset, spans[0].Status.Code)
+	require.Equal(t, "ack", stacktest.AttributesOf(spans[1])["wakebell.outcome"])
+}

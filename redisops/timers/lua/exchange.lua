@@ -33,7 +33,7 @@
 --     too large have index -2 and the reason in place of the payload; timers that have no
 --     payload in Redis have index -3; the others no payload; key is '' if the timer has
 --     none)
---   leases times "id_bytes payload_bytes claims failures activation\n" id payload
+--   leases times "id_bytes payload_bytes claims failures activation\n" id payload; see failures_of
 --   or the error STALE when a later sequence has been run.
 
 local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string')
@@ -279,7 +279,7 @@ if #due > 0 then
         if r.state == 'l' then score = text(number(score) + 1e-6) end
         r.claims, r.before = r.claims + 1, score
         rec = record('l', r, finish)
-        parts[p + 2], parts[p + 3] = length(payload), r.claims .. ' ' .. r.failures .. ' ' .. r.activation
+        parts[p + 2], parts[p + 3] = length(payload), r.claims .. ' ' .. failures_of(r) .. ' ' .. r.activation
       else
         rec = 'l:1:0:' .. score .. ':' .. finish
         parts[p + 2], parts[p + 3] = firsts[#payload] or first_claim(payload), score

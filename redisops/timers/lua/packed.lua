@@ -1,8 +1,8 @@
 -- Packed: put before exchange.lua. It collects the answer of an exchange, whose header
 -- describes it.
 --
--- Gives: p parts apart leased lengths length leaves_out firsts first_claim dead_count
---   deaths kept death answer
+-- Gives: p parts apart leased lengths length leaves_out firsts first_claim failures_of
+--   dead_count deaths kept death answer
 
 local parts, p = {''}, 1
 local leased, apart = 0, false
@@ -31,6 +31,11 @@ local function first_claim(payload)
   local t = length(payload) .. '1 0 '
   firsts[#payload] = t
   return t
+end
+
+-- failures_of is the failures of a lease in the answer; -1: none, and a handler has snoozed it.
+local function failures_of(r)
+  return r.tried and r.failures == 0 and -1 or r.failures
 end
 
 -- The new dead letters: their number, their lines in the answer, and their lines in

@@ -78,7 +78,7 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
   for _, r in ipairs(held) do
     local payload = apart and '' or redis.call('HGET', payloads, r.id)
     if payload then
-      parts[p + 1] = length(r.id) .. length(payload) .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
+      parts[p + 1] = length(r.id) .. length(payload) .. r.claims .. ' ' .. failures_of(r) .. ' ' .. r.activation .. '\n'
       parts[p + 2], parts[p + 3] = r.id, payload
       p = p + 3
       leased = leased + 1

@@ -65,12 +65,6 @@ func (c *Core) countSettled(now time.Time, f *Flight, r *exchange.Reply) {
 				c.Counters.Retried.Add(1)
 			}
 		case exchange.DeadLetter: // counted from the reply
-			if v.rejected {
-				c.Counters.Rejected.Add(1)
-			}
-			if v.Expired {
-				c.Counters.ExpiredDead.Add(1)
-			}
 		case exchange.Fail: // counted when the handler returned
 		case exchange.Release:
 			c.Counters.Released.Add(1)
@@ -85,16 +79,22 @@ func (c *Core) countSettled(now time.Time, f *Flight, r *exchange.Reply) {
 // because their claims were used up.
 func (c *Core) reportDeadLetters(f *Flight, r *exchange.Reply) {
 	for _, d := range r.DeadLettered {
-		var took time.Duration
-		if d.Index >= 0 && d.Index < len(f.Settling) {
-			v := &f.Settling[d.Index]
-			d.Reason, d.Payload, took = v.Reason, v.Lease.stored(), v.Took
-		}
-		c.Counters.DeadLettered.Add(1)
-		if d.Index < 0 && d.Reason == exchange.PayloadMissing {
+		var v *Settlement
+		c.Counters.DeadLettered.Add(1) // before its parts, see observe.Counters.Snapshot
+		switch {
+		case d.Index >= 0 && d.Index < len(f.Settling):
+			v = &f.Settling[d.Index]
+			d.Reason, d.Payload = v.Reason, v.Lease.stored()
+			if v.rejected {
+				c.Counters.Rejected.Add(1)
+			}
+			if v.Expired {
+				c.Counters.ExpiredDead.Add(1)
+			}
+		case d.Reason == exchange.PayloadMissing:
 			c.Counters.PayloadsMissing.Add(1)
 		}
-		c.Effects.DeadLettered(d, took)
+		c.Effects.DeadLettered(d, v)
 	}
 }
 

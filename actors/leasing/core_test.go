@@ -166,6 +166,58 @@ func TestStepsDoNotAllocate(t *testing.T) { //nolint:paralleltest // allocations
 	}), 1.0, "an idle poll allocates its flight, or its watch")
 }
 
+// collecting looks at the counters whenever its core has something done, as a collection of metrics
+// may at any time.
+type collecting struct {
+	*mute
+	first, dead []int64
+}
+
+func (l *collecting) look() {
+	s := l.core.Counters.Snapshot()
+	l.first, l.dead = append(l.first, s.Delivered-s.Repeated), append(l.dead, s.DeadLettered-s.Rejected-s.ExpiredDead)
+}
+
+func (l *collecting) Push(*Lease)                                     { l.look() }
+func (l *collecting) Pushed(int)                                      { l.look() }
+func (l *collecting) Settled(*Flight)                                 { l.look() }
+func (l *collecting) DeadLettered(exchange.DeadLettered, *Settlement) { l.look() }
+
+// TestCountersNeverDecrease checks what remains of a counter without the part that is counted
+// apart: a monitor takes a decrease for a restart of the process, and counts everything anew.
+func TestCountersNeverDecrease(t *testing.T) {
+	t.Parallel()
+	m, none := idle(t)
+	l := &collecting{mute: m}
+	m.core.Effects, m.leases, m.runs = l, make([]Lease, 4), make([]run, 4)
+	m.core.Counters.DeadLettered.Store(5)
+	m.core.Counters.Delivered.Store(5)
+	reply := &exchange.Reply{Remaining: time.Minute, Next: -1}
+	for i := range m.leases {
+		reply.Leases = append(reply.Leases, exchange.Lease{ID: fmt.Sprint(i), Claims: 2})
+		m.runs[i].w = m.world
+	}
+	m.core.Hint(m.now, exchange.Hint{Kind: exchange.HintDue, Sent: m.now})
+	m.core.Advance(m.now)
+	m.answer(reply)
+	for i := range m.leases {
+		kind := Rejected
+		if i%2 == 1 {
+			kind = ExpiredDead
+		}
+		m.core.Finished(m.now, &m.leases[i], Outcome{Kind: kind})
+	}
+	m.core.Advance(m.now)
+	require.Len(t, m.flight.Settling, 4)
+	none.DeadLettered = []exchange.DeadLettered{{Index: 0}, {Index: 1}, {Index: 2}, {Index: 3}}
+	m.answer(none)
+	require.EqualValues(t, 4, m.core.Counters.Repeated.Load())
+	require.EqualValues(t, 2, m.core.Counters.Rejected.Load())
+	require.EqualValues(t, 2, m.core.Counters.ExpiredDead.Load())
+	require.IsNonDecreasing(t, append([]int64{5}, l.first...))
+	require.IsNonDecreasing(t, append([]int64{5}, l.dead...))
+}
+
 // BenchmarkCore handles timers, of which exchanges bring some at a time.
 func BenchmarkCore(b *testing.B) {
 	for _, size := range []int{1, 100} {

@@ -64,8 +64,9 @@ type Handlers interface {
 
 // Run is the handler of one lease.
 type Run interface {
-	// Begun reports whether the handler has begun.
-	Begun() bool
+	// Begun reports whether the handler has begun. At is when, if the lease may have waited for
+	// others of its batch before; else zero.
+	Begun() (begun bool, at time.Time)
 	// Awaits reports whether it waits for the answer of a target: until then the lease is
 	// extended only at the target's request.
 	Awaits() bool
@@ -92,8 +93,9 @@ type Observer interface {
 	// Settled is called when the settlements of a flight are confirmed, except for those
 	// whose leases the source refused.
 	Settled(f *Flight)
-	// DeadLettered is called for each dead letter, which a handler has had for took.
-	DeadLettered(d exchange.DeadLettered, took time.Duration)
+	// DeadLettered is called for each dead letter, with the settlement that has made it one; nil:
+	// none has.
+	DeadLettered(d exchange.DeadLettered, by *Settlement)
 	// Ended is called when a delivery ends without a settlement.
 	Ended(l *Lease, e End)
 	// Hung is called for a handler, or a batch, that has reached the maximum lease age, and had

@@ -32,7 +32,7 @@ func (c *Core) examineLeases(now time.Time) {
 
 func (c *Core) examineLease(s *Stream, l *Lease, now time.Time) {
 	if c.MaxLeaseAge > 0 {
-		if !l.Run.Begun() { // waits for a handler to restart
+		if !l.begun() { // waits for a handler to restart, or for others of its batch
 			l.deliveredAt = now
 		}
 		at := l.deliveredAt.Add(c.MaxLeaseAge)

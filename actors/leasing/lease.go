@@ -51,7 +51,7 @@ type Lease struct {
 	deadline    time.Time
 	remaining   time.Duration
 	granted     int64     // when its token was given out, by the source's clock, in ns since 1970
-	deliveredAt time.Time // its age counts from here
+	deliveredAt time.Time // its age counts from here: when it was given to the handlers, or its batch began
 	generation  uint64    // of the breaker when it was claimed
 
 	follows   bool // it waits for another of its key, see key_runs.go
@@ -71,6 +71,16 @@ type Lease struct {
 
 // Refused reports whether the source no longer accepts the lease.
 func (l *Lease) Refused() bool { return l.refused != 0 }
+
+// begun reports whether the handler has begun. The time in which a lease has waited for others of
+// its batch is not that of the handler.
+func (l *Lease) begun() bool {
+	begun, at := l.Run.Begun()
+	if at.After(l.deliveredAt) {
+		l.deliveredAt = at
+	}
+	return begun
+}
 
 // stored returns the payload that the source has.
 func (l *Lease) stored() []byte {

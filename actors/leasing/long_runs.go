@@ -40,11 +40,11 @@ func (c *Core) watchRuns(now time.Time) {
 	var long []*Lease // by deliveredAt
 	for _, s := range c.streams {
 		for _, l := range s.held {
-			switch {
+			switch begun := l.begun(); {
 			case l.early:
 			case now.Sub(l.deliveredAt) < longRun:
 				c.agenda.by(watch, l.deliveredAt.Add(longRun))
-			case l.Run.Begun():
+			case begun:
 				c.agenda.by(watch, now)
 				at, _ := slices.BinarySearchFunc(long, l, func(a, b *Lease) int { return a.deliveredAt.Compare(b.deliveredAt) })
 				if at < maxLongRuns {

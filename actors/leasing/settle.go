@@ -11,6 +11,9 @@ import (
 // Finished takes the outcome of a lease's handler.
 func (c *Core) Finished(now time.Time, l *Lease, o Outcome) {
 	c.prefetch.countFinished(l, now)
+	if c.Batch.Size > 0 {
+		l.begun()
+	}
 	if l.slot >= 0 { // otherwise it was ended as hung
 		l.stream.drop(l)
 		c.conclude(l, o, now)
@@ -71,6 +74,7 @@ func (c *Core) Settle(now time.Time, l *Lease, o Outcome) error {
 		return err
 	}
 	l.settled = true
+	l.begun()
 	l.confirmExtension(ErrSettled)
 	if !c.settle(l, o, now) { // left to its lease
 		l.Run.Settled(nil)
@@ -95,7 +99,7 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 	if o.Kind == Snoozed && !c.Snoozes {
 		o.Kind = FailedFor
 	}
-	v := Settlement{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Took: took, Panicked: o.Kind == Panicked}
+	v := Settlement{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Began: l.deliveredAt, Took: took, Panicked: o.Kind == Panicked}
 	switch o.Kind {
 	case Crashed: // where leases do not expire
 		v.Kind = exchange.Fail

@@ -129,13 +129,13 @@ func (n *simNode) Oldest() (at time.Time) {
 func (n *simNode) Occupied() int                         { return 0 }
 func (n *simNode) Tune(concurrency int, _ time.Duration) { n.concurrency = concurrency }
 
-func (n *simNode) Settled(*Flight)                                   {}
-func (n *simNode) DeadLettered(exchange.DeadLettered, time.Duration) {}
-func (n *simNode) Hung(*Lease, time.Duration)                        {}
-func (n *simNode) Abandoned(*Lease)                                  {}
-func (n *simNode) BreakerChanged(guard.Change, time.Time, string)    {}
-func (n *simNode) RoleChanged(string, int)                           {}
-func (n *simNode) ExchangeFailed(error, int)                         {}
+func (n *simNode) Settled(*Flight)                                 {}
+func (n *simNode) DeadLettered(exchange.DeadLettered, *Settlement) {}
+func (n *simNode) Hung(*Lease, time.Duration)                      {}
+func (n *simNode) Abandoned(*Lease)                                {}
+func (n *simNode) BreakerChanged(guard.Change, time.Time, string)  {}
+func (n *simNode) RoleChanged(string, int)                         {}
+func (n *simNode) ExchangeFailed(error, int)                       {}
 
 // Ended checks that no lease is lost while nothing fails: heartbeats extend it.
 func (n *simNode) Ended(l *Lease, e End) {
@@ -152,13 +152,13 @@ type simRun struct {
 	cause            error
 }
 
-func (r *simRun) Begun() bool       { return r.begun }
-func (r *simRun) Awaits() bool      { return false }
-func (r *simRun) Hung() bool        { return false }
-func (r *simRun) Cause() error      { return r.cause }
-func (r *simRun) Expires(time.Time) {}
-func (r *simRun) Extended(error)    {}
-func (r *simRun) Settled(error)     {}
+func (r *simRun) Begun() (bool, time.Time) { return r.begun, time.Time{} }
+func (r *simRun) Awaits() bool             { return false }
+func (r *simRun) Hung() bool               { return false }
+func (r *simRun) Cause() error             { return r.cause }
+func (r *simRun) Expires(time.Time)        {}
+func (r *simRun) Extended(error)           {}
+func (r *simRun) Settled(error)            {}
 
 func (r *simRun) End(cause error) { r.cause = cause }
 

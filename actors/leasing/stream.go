@@ -59,6 +59,7 @@ type Settlement struct {
 	Kind   exchange.Verdict
 	Delay  time.Duration
 	Reason string
+	Began  time.Time     // the handler, by the local clock; zero: there was none
 	Took   time.Duration // of the handler
 
 	Panicked bool // the handler did

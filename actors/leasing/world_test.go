@@ -180,7 +180,7 @@ func (w *world) Tune(concurrency int, _ time.Duration) { w.note("%d handlers at 
 
 func (w *world) Settled(f *Flight) {}
 
-func (w *world) DeadLettered(d exchange.DeadLettered, _ time.Duration) {
+func (w *world) DeadLettered(d exchange.DeadLettered, _ *Settlement) {
 	w.note("%s is dead-lettered: %s", d.ID, d.Reason)
 }
 
@@ -204,12 +204,12 @@ type run struct {
 	awaits bool
 }
 
-func (r *run) Begun() bool       { return r.begun }
-func (r *run) Awaits() bool      { return r.awaits }
-func (r *run) Hung() bool        { return false }
-func (r *run) Cause() error      { return r.cause }
-func (r *run) Expires(time.Time) {}
-func (r *run) Abandon() bool     { return true }
+func (r *run) Begun() (bool, time.Time) { return r.begun, time.Time{} }
+func (r *run) Awaits() bool             { return r.awaits }
+func (r *run) Hung() bool               { return false }
+func (r *run) Cause() error             { return r.cause }
+func (r *run) Expires(time.Time)        {}
+func (r *run) Abandon() bool            { return true }
 
 func (r *run) End(cause error) {
 	r.cause = cause

@@ -87,7 +87,7 @@ func (c *Counters) Snapshot() wakebelltype.Counters {
 // recorded returns what is kept in the source of the topic.
 func (c *Counters) recorded() totals {
 	t := totals{
-		Handled: c.Acked.Load() - c.RejectedAcks.Load(),
+		Handled: -c.RejectedAcks.Load() + c.Acked.Load(), // the part first, as in Snapshot
 		Failed:  c.Retried.Load() + c.Crashed.Load() + c.FinalErrors.Load(),
 		Dead:    c.DeadLettered.Load(),
 		Started: c.Started.Load(), Lateness: time.Duration(c.Lateness.Load()),

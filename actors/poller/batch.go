@@ -25,6 +25,7 @@ func (d *Delivery) Context() context.Context { return &d.lease.ctx }
 type batch struct {
 	leases []*lease
 	ctx    leaseContext
+	began  time.Time    // when a worker took it
 	held   atomic.Int64 // leases whose contexts have not ended
 	vacant int          // leases that a full batch would have had more
 	ended  sync.Once    // its slot is free
@@ -163,12 +164,12 @@ func (w *worker) loopBatches() {
 // begin makes the worker own the leases of a batch. Those whose contexts have ended
 // are skipped; false: all of them.
 func (w *worker) begin(b *batch) bool {
-	b.ctx.parent = w.queue.ctx
+	b.ctx.parent, b.began = w.queue.ctx, time.Now()
 	b.held.Store(int64(len(b.leases)))
 	kept := b.leases[:0]
 	for _, l := range b.leases {
-		l.worker.Store(w)
 		l.batch.Store(b)
+		l.worker.Store(w) // after its batch, which knows when it began
 		// The poller ends a lease before it looks for its batch.
 		if cause := l.ctx.endedBy(); cause != nil {
 			b.lost(l, cause)

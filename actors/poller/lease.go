@@ -57,7 +57,13 @@ func (l *lease) deadline() time.Time {
 func (l *lease) Expires(deadline time.Time) { l.expires.Store(int64(deadline.Sub(baseInstant))) }
 
 // Begun implements leasing.Run.
-func (l *lease) Begun() bool { return l.worker.Load() != nil }
+func (l *lease) Begun() (begun bool, at time.Time) {
+	begun = l.worker.Load() != nil
+	if b := l.batch.Load(); b != nil {
+		at = b.began
+	}
+	return begun, at
+}
 
 // Awaits implements leasing.Run.
 func (l *lease) Awaits() bool { return l.queue.forwards && !l.answered.Load() }

@@ -61,7 +61,7 @@ func (p effects) Settled(f *leasing.Flight) {
 			p.Feed.Add(e)
 		}
 		if records {
-			p.Records.Append(attemptOf(e))
+			p.Records.Append(p.attemptOf(e, v.Began))
 		}
 	}
 	if !collects {
@@ -124,19 +124,22 @@ func settledEvent(v *leasing.Settlement) wakebelltype.Event {
 }
 
 // DeadLettered logs, emits, records and passes on a dead letter.
-func (p effects) DeadLettered(d exchange.DeadLettered, took time.Duration) {
+func (p effects) DeadLettered(d exchange.DeadLettered, by *leasing.Settlement) {
+	if by == nil {
+		by = &leasing.Settlement{}
+	}
 	if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
 		p.Logger.Warn("timer dead-lettered", "id", d.ID, "reason", d.Reason, "attempt", d.Claims, "entry", d.Entry, "skipped", skipped)
 	}
 	p.deadHook.Add(observe.DeadTimer{Topic: p.Name(), DeadLettered: d}, &p.Counters)
 	e := wakebelltype.Event{
-		Kind: wakebelltype.EventDead, At: d.At, ID: d.ID, Attempt: d.Claims, Took: took, Text: d.Reason, Entry: d.Entry,
+		Kind: wakebelltype.EventDead, At: d.At, ID: d.ID, Attempt: d.Claims, Took: by.Took, Text: d.Reason, Entry: d.Entry,
 	}
 	if p.Feed.Watched.Load() {
 		p.Feed.Add(e)
 	}
 	if p.Records.Wants(false, false) {
-		p.Records.Append(attemptOf(e))
+		p.Records.Append(p.attemptOf(e, by.Began))
 	}
 	p.Records.Wake()
 }
@@ -163,7 +166,7 @@ func (p effects) Ended(l *leasing.Lease, end leasing.End) {
 		p.Feed.Add(emitted)
 	}
 	if recorded && p.Records.Wants(false, l.Claims > 1) {
-		p.Records.Append(attemptOf(e))
+		p.Records.Append(p.attemptOf(e, time.Time{}))
 		p.Records.Wake()
 	}
 }
@@ -176,11 +179,15 @@ func (p effects) unfinished(l *leasing.Lease) {
 	}
 }
 
-// attemptOf returns the record of the event that ended an attempt.
-func attemptOf(e wakebelltype.Event) wakebelltype.Attempt {
-	return wakebelltype.Attempt{
-		ID: e.ID, Attempt: e.Attempt, Started: e.At.Add(-e.Took), Took: e.Took, Outcome: e.Kind, Error: e.Text,
+// attemptOf returns the record of the event that ended an attempt, which began at an instant of
+// the local clock; zero: the event comes at its end. The source confirms an end later, and after
+// an outage much later.
+func (p *poller) attemptOf(e wakebelltype.Event, began time.Time) wakebelltype.Attempt {
+	started := e.At.Add(-e.Took)
+	if !began.IsZero() && !p.clock.source.IsZero() {
+		started = p.clock.source.Add(began.Sub(p.clock.local))
 	}
+	return wakebelltype.Attempt{ID: e.ID, Attempt: e.Attempt, Started: started, Took: e.Took, Outcome: e.Kind, Error: e.Text}
 }
 
 // Hung logs a handler that has reached the maximum lease age.

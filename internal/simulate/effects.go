@@ -238,13 +238,13 @@ func (p *poller) Tune(concurrency int, _ time.Duration) { p.concurrency = concur
 
 // What operators see does not matter here.
 
-func (p *poller) DeadLettered(exchange.DeadLettered, time.Duration) {}
-func (p *poller) Ended(*leasing.Lease, leasing.End)                 {}
-func (p *poller) Hung(*leasing.Lease, time.Duration)                {}
-func (p *poller) Abandoned(*leasing.Lease)                          {}
-func (p *poller) BreakerChanged(guard.Change, time.Time, string)    {}
-func (p *poller) RoleChanged(string, int)                           {}
-func (p *poller) ExchangeFailed(error, int)                         {}
+func (p *poller) DeadLettered(exchange.DeadLettered, *leasing.Settlement) {}
+func (p *poller) Ended(*leasing.Lease, leasing.End)                       {}
+func (p *poller) Hung(*leasing.Lease, time.Duration)                      {}
+func (p *poller) Abandoned(*leasing.Lease)                                {}
+func (p *poller) BreakerChanged(guard.Change, time.Time, string)          {}
+func (p *poller) RoleChanged(string, int)                                 {}
+func (p *poller) ExchangeFailed(error, int)                               {}
 
 // run is the handler of a lease.
 type run struct {
@@ -254,14 +254,14 @@ type run struct {
 	expires          time.Time
 }
 
-func (r *run) Begun() bool         { return r.begun }
-func (r *run) Awaits() bool        { return false }
-func (r *run) Hung() bool          { return false }
-func (r *run) Cause() error        { return r.cause }
-func (r *run) End(cause error)     { r.cause = cause }
-func (r *run) Expires(t time.Time) { r.expires = t }
-func (r *run) Extended(error)      {}
-func (r *run) Settled(error)       {}
+func (r *run) Begun() (bool, time.Time) { return r.begun, time.Time{} }
+func (r *run) Awaits() bool             { return false }
+func (r *run) Hung() bool               { return false }
+func (r *run) Cause() error             { return r.cause }
+func (r *run) End(cause error)          { r.cause = cause }
+func (r *run) Expires(t time.Time)      { r.expires = t }
+func (r *run) Extended(error)           {}
+func (r *run) Settled(error)            {}
 
 // Abandon frees the place of a handler that runs for too long.
 func (r *run) Abandon() bool {

@@ -180,3 +180,42 @@ func TestMaxLeaseAgeEndsBatch(t *testing.T) {
 		require.Equal(t, 1, log.Count("ended by the maximum lease age"))
 	})
 }
+
+// TestMaxLeaseAgeBoundsCall checks that the time in which timers wait for others of their batch
+// does not count as that of the handler: neither for its end, nor in what operators see.
+func TestMaxLeaseAgeBoundsCall(t *testing.T) {
+	t.Parallel()
+	stacktest.Virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		sys := stacktest.Serve(t, rdb, wakebell.HandleBatch(topic, func(ctx context.Context, _ []wakebell.Timer[string]) error {
+			select {
+			case <-time.After(6 * time.Second):
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}, wakebell.LeaseTTL(30*time.Second), wakebell.BatchWait(8*time.Second), wakebell.MaxLeaseAge(10*time.Second), wakebell.History(wakebelltype.HistoryAll)))
+		began := time.Now()
+		stacktest.ScheduleAll(t, sys.Client(), topic, stacktest.Numbered(2))
+		<-time.After(12 * time.Second)
+		all, err := sys.Client().Overview(t.Context(), "t")
+		require.NoError(t, err)
+		require.Empty(t, all[0].Longest(), "the handler has run for 4 s")
+		counters := stacktest.AwaitCounters(t, sys, "t", func(c wakebelltype.Counters) bool { return c.Acked+c.Retried >= 2 })
+		require.Zero(t, counters.Hung, "the handler needs less than MaxLeaseAge")
+		require.EqualValues(t, 2, counters.Acked)
+		var attempts []wakebelltype.Attempt
+		stacktest.Eventually(t, func() bool {
+			attempts = nil
+			for a, err := range sys.Client().History(t.Context(), "t", wakebelltype.HistoryFilter{}, wakebelltype.Page{}) {
+				require.NoError(t, err)
+				attempts = append(attempts, a)
+			}
+			return len(attempts) == 2
+		})
+		for _, a := range attempts {
+			require.Equal(t, 6*time.Second, a.Took.Round(time.Second))
+			require.WithinDuration(t, began.Add(8*time.Second), a.Started, 500*time.Millisecond)
+		}
+	})
+}

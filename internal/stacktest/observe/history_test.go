@@ -11,10 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
+	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -220,4 +223,49 @@ func TestDeliveriesDoNotDependOnRecords(t *testing.T) {
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, wakebell.History(9)),
 	}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}
+
+// slowly passes the exchanges that settle on late, as a Redis that stalls.
+type slowly struct {
+	poller.Source
+	by time.Duration
+}
+
+func (s *slowly) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	if len(r.Settle) > 0 {
+		<-time.After(s.by)
+	}
+	return s.Source.Exchange(ctx, r)
+}
+
+// TestHistorySaysWhenHandlersBegan checks that attempts which Redis confirms late, as after an
+// outage, have the instants at which their handlers began.
+func TestHistorySaysWhenHandlersBegan(t *testing.T) {
+	t.Parallel()
+	stacktest.Virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		sys := stacktest.Build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+				<-time.After(time.Second)
+				if timer.ID == "bad" {
+					return wakebell.Reject(errors.New("no such account"))
+				}
+				return nil
+			}, wakebell.History(wakebelltype.HistoryAll), wakebell.LeaseTTL(5*time.Minute)),
+		}})
+		testhook.Hook(sys, testhook.Hooks{Source: func(s poller.Source) poller.Source { return &slowly{s, 40 * time.Second} }})
+		stacktest.Launch(t, sys)
+		began := time.Now()
+		stacktest.ScheduleAll(t, sys.Client(), topic, []string{"good", "bad"})
+		<-time.After(3 * time.Minute)
+		outcomes := map[string]wakebelltype.EventKind{}
+		for a, err := range sys.Client().History(t.Context(), "t", wakebelltype.HistoryFilter{}, wakebelltype.Page{}) {
+			require.NoError(t, err)
+			outcomes[a.ID] = a.Outcome
+			require.WithinDuration(t, began, a.Started, time.Second, a.ID)
+			require.Equal(t, time.Second, a.Took.Round(100*time.Millisecond), a.ID)
+		}
+		require.Equal(t, map[string]wakebelltype.EventKind{"good": wakebelltype.EventAcked, "bad": wakebelltype.EventDead}, outcomes)
+	})
 }

@@ -53,11 +53,12 @@ func (c *Core) testing() bool {
 // concurrency. An outcome that says nothing about the handler does not count: a timer
 // that was released, snoozed, expired, cancelled or lost, and a body that cannot be decoded.
 func (c *Core) countOutcome(now time.Time, l *Lease, o Outcome) {
-	switch o.Kind {
-	case Released, Skipped, Undeliverable, Snoozed, Expired, ExpiredDead:
+	if saysNothing[o.Kind] {
 		return
 	}
-	c.adaptConcurrency(now, l, o)
+	if l.slot < 0 { // else its handler continues
+		c.adaptConcurrency(now, l, o)
+	}
 	if c.breaker.Breaker == nil {
 		return
 	}

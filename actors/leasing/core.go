@@ -135,7 +135,9 @@ func New(cfg Config) *Core {
 func (c *Core) Start(now time.Time, s *Settings, paused bool) {
 	c.pace.pollWithin(now, 0)
 	if c.breaker.Breaker = c.Guards.Breaker; c.breaker.Breaker != nil {
-		c.breaker.reported = c.breaker.State(now)
+		if c.breaker.reported = guard.Open; c.breaker.Until().IsZero() { // else a change meanwhile is still to be reported
+			c.breaker.reported = c.breaker.State(now)
+		}
 	}
 	c.concurrency.limiter = c.Guards.Limiter
 	if c.Node != "" && c.Peeks && !c.NoPeek {

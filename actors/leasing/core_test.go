@@ -2,13 +2,16 @@ package leasing
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // The arrays of a core are used again. What they have passed on would stay in
@@ -216,6 +219,19 @@ func TestCountersNeverDecrease(t *testing.T) {
 	require.EqualValues(t, 2, m.core.Counters.ExpiredDead.Load())
 	require.IsNonDecreasing(t, append([]int64{5}, l.first...))
 	require.IsNonDecreasing(t, append([]int64{5}, l.dead...))
+}
+
+// TestBreakerOfEarlierCoreIsReported checks that operators learn of a breaker that has become
+// half-open between the crash of a poller and its restart.
+func TestBreakerOfEarlierCoreIsReported(t *testing.T) {
+	t.Parallel()
+	b := guard.New(wakebelltype.Breaker{FailureRatio: 1, Deliveries: 1, Window: time.Minute, OpenFor: time.Minute}, start)
+	_, opened := b.Record(b.Generation(), start, true)
+	require.True(t, opened)
+	w := newWorld(t)
+	w.now = start.Add(2 * time.Minute)
+	w.open(Config{}, Settings{MaxConcurrent: 1, LeaseTTL: time.Minute, PollingInterval: time.Second, MaxPollingInterval: time.Second}, b)
+	require.Contains(t, strings.Join(w.events, "\n"), "breaker half-open")
 }
 
 // BenchmarkCore handles timers, of which exchanges bring some at a time.

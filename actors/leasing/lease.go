@@ -57,7 +57,8 @@ type Lease struct {
 	follows   bool // it waits for another of its key, see key_runs.go
 	passes    bool // its settlement lets the next of its key begin
 	early     bool // it waits for its instant, see early.go
-	settled   bool // by its handler, which continues
+	settled   bool // by its handler, which continues, as settledAs
+	settledAs OutcomeKind
 	extending bool // an extension is in flight
 	verify    bool // extend it at once: a hint says that it may have ended
 	awaited   bool // someone waits for its extension

@@ -32,5 +32,11 @@ const (
 	ExpiredDead               // the same, as a dead letter
 )
 
+// Tells reports whether an outcome says something about the handler, for the breaker and for
+// adaptive concurrency.
+func (k OutcomeKind) Tells() bool { return !saysNothing[k] }
+
+var saysNothing = [...]bool{Released: true, Skipped: true, Undeliverable: true, Snoozed: true, Expired: true, ExpiredDead: true}
+
 // retries reports whether the outcome leads to a retry.
 func (o Outcome) retries() bool { return o.Kind == Failed || o.Kind == FailedFor }

@@ -28,8 +28,10 @@ func (c *Core) conclude(l *Lease, o Outcome, now time.Time) {
 	switch cause := l.Run.Cause(); {
 	case o.Kind == Panicked || o.Kind == Crashed:
 		c.crashed(l, o, cause, now)
-	case l.settled:
-		// Settled by the handler itself, with Settle.
+	case l.settled: // by the handler itself, with Settle
+		if o.Kind = l.settledAs; c.concurrency.limiter != nil && o.Kind.Tells() {
+			c.adaptConcurrency(now, l, o)
+		}
 	case l.refused != 0:
 		// Counted when the source refused it; the lease has another owner.
 	case errors.Is(cause, ErrDraining) && (o.Kind == Skipped || o.retries()):
@@ -73,7 +75,7 @@ func (c *Core) Settle(now time.Time, l *Lease, o Outcome) error {
 	if err := l.checkHeld(); err != nil {
 		return err
 	}
-	l.settled = true
+	l.settled, l.settledAs = true, o.Kind
 	l.begun()
 	l.confirmExtension(ErrSettled)
 	if !c.settle(l, o, now) { // left to its lease

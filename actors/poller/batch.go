@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -249,13 +250,18 @@ func (r *runQueue) completeBatch(b *batch, outcomes []Outcome) {
 }
 
 // measureBatch notes how long a call took. A small batch says nothing about the latency,
-// because calls take longer the more timers they have.
+// because calls take longer the more timers they have. One outcome stands for the call: a
+// success if there is any, else one that says something about the handler.
 func (w *worker) measureBatch(began time.Time, b *batch, outcomes []Outcome) {
 	if !w.measures {
 		return
 	}
+	stands := slices.IndexFunc(outcomes, func(o Outcome) bool { return o.Kind == leasing.Succeeded })
+	if stands < 0 {
+		stands = slices.IndexFunc(outcomes, func(o Outcome) bool { return o.Kind.Tells() })
+	}
 	for i := range outcomes {
 		o := &outcomes[i]
-		o.Took, o.Further, o.Small = w.since(began), i > 0, len(outcomes) <= b.vacant
+		o.Took, o.Further, o.Small = w.since(began), i != stands, len(outcomes) <= b.vacant
 	}
 }

@@ -104,6 +104,39 @@ func TestConcurrencyOfBatchesFollowsService(t *testing.T) {
 	})
 }
 
+// TestConcurrencyOfBatchesCountsEachCall has calls whose first timer is snoozed, which says
+// nothing, and calls that settle each timer themselves, before the last of their work.
+func TestConcurrencyOfBatchesCountsEachCall(t *testing.T) {
+	t.Parallel()
+	for name, handle := range map[string]func(context.Context, []wakebell.Timer[string]) error{
+		"snoozed": func(_ context.Context, timers []wakebell.Timer[string]) error {
+			return wakebell.BatchError{timers[0].ID: wakebell.Snooze(time.Hour)}
+		},
+		"settled": func(ctx context.Context, timers []wakebell.Timer[string]) (err error) {
+			for _, timer := range timers {
+				err = errors.Join(err, timer.Settle(ctx, nil))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			topic, service := wakebell.NewTopic[string]("topic"), &slowing{capacity: 4}
+			wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
+				wakebell.HandleBatch(topic, func(ctx context.Context, timers []wakebell.Timer[string]) error {
+					verdict := handle(ctx, timers)
+					return errors.Join(service.call(), verdict)
+				}, wakebell.BatchSize(4), wakebell.MaxConcurrent(40), wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{})),
+			}}, func(t *testing.T, w *wakebelltest.World) {
+				stacktest.ScheduleAll(t, w.Client(), topic, stacktest.Numbered(900))
+				w.Advance(5 * time.Second)
+				require.InDelta(t, 5, concurrency(t, w), 3)
+				require.LessOrEqual(t, service.most, 10)
+			})
+		})
+	}
+}
+
 // TestLowerMaxConcurrentHoldsForPrefetchedTimers lowers it while quick handlers have
 // prefetched timers.
 func TestLowerMaxConcurrentHoldsForPrefetchedTimers(t *testing.T) {

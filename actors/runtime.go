@@ -43,6 +43,7 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -205,12 +206,18 @@ func (rt *Runtime) addTopic(t *poller.Shared) {
 
 func (rt *Runtime) removeTopic(name string) {
 	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if t := rt.topics[name]; t != nil {
-		t.Records.Remove()
-	}
+	t := rt.topics[name]
 	delete(rt.topics, name)
 	delete(rt.unresponsive, name)
+	of, rest := sharding.Topic(name), false // of its shards
+	for other := range rt.topics {
+		rest = rest || sharding.Topic(other) == of
+	}
+	rt.mu.Unlock() // a feed that describes the node asks for its topics
+	if t != nil {
+		t.Records.Remove()
+		rt.tail.Leave(&t.Feed, !rest)
+	}
 }
 
 func (rt *Runtime) topic(name string) (*poller.Shared, bool) {

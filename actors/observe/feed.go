@@ -52,6 +52,7 @@ type Feed struct {
 	pending []wakebelltype.Event
 	missed  int
 	greet   bool // send an EventNode
+	leaves  bool // send an EventLeft, and nothing more
 	failing bool // the last batch could not be sent
 }
 
@@ -140,7 +141,10 @@ func (f *Feed) take(now time.Time) (events []wakebelltype.Event, over bool) {
 		events = append(events, wakebelltype.Event{Kind: wakebelltype.EventMissed, Missed: f.missed})
 	}
 	f.pending, f.missed = f.pending[:0], 0
-	if now.After(f.until) {
+	if f.leaves {
+		events = append(events, wakebelltype.Event{Kind: wakebelltype.EventLeft})
+	}
+	if f.leaves || now.After(f.until) {
 		f.told = false
 		f.updateWatched()
 		f.pending = nil
@@ -185,13 +189,38 @@ func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 		t.asked = map[*Feed]time.Time{}
 	}
 	t.asked[f] = time.Now()
-	if t.cancel == nil { // otherwise it runs
+	t.start()
+}
+
+// start starts the goroutine, unless it runs. mu is held.
+func (t *Publisher) start() {
+	if t.cancel == nil {
 		//nolint:forbidigo // the context lasts as long as the runtime; Stop ends
 		// it
 		ctx, cancel := context.WithCancel(context.Background())
 		t.cancel = cancel
 		t.Io.Go(func() { t.run(ctx) })
 	}
+}
+
+// Leave forgets a topic that the node does not handle any more. Says has its last events sent,
+// and an EventLeft, to those that know the node because they asked within MaxWatch: a node
+// that is only silent has died.
+func (t *Publisher) Leave(f *Feed, says bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	asked, known := t.asked[f]
+	delete(t.asked, f)
+	if t.stopped || !says || !known || time.Since(asked) >= MaxWatch {
+		return
+	}
+	f.mu.Lock()
+	f.leaves = true
+	f.mu.Unlock()
+	if !slices.Contains(t.watched, f) {
+		t.watched = append(t.watched, f)
+	}
+	t.start()
 }
 
 // Stop sends the last events, and an EventLeft to those that know the node because they

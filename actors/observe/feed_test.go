@@ -88,6 +88,53 @@ func TestNothingIsCollectedOrMissedWithoutWatchers(t *testing.T) {
 	})
 }
 
+// kept keeps the kinds of what is published.
+type kept struct{ kinds []wakebelltype.EventKind }
+
+func (k *kept) PublishEvents(_ context.Context, _ string, events []wakebelltype.Event) error {
+	for _, e := range events {
+		k.kinds = append(k.kinds, e.Kind)
+	}
+	return nil
+}
+
+// TestTopicThatIsLeftIsForgotten checks what watchers learn of a topic that a node gives up, and
+// that nothing of it stays in memory.
+func TestTopicThatIsLeftIsForgotten(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		watch time.Duration // 0: nothing watches
+		wait  time.Duration // after it was watched
+		says  bool
+		want  []wakebelltype.EventKind
+	}{
+		"watched":            {time.Minute, 0, true, []wakebelltype.EventKind{wakebelltype.EventNode, wakebelltype.EventAcked, wakebelltype.EventLeft}},
+		"asked a while ago":  {time.Millisecond, 30 * time.Second, true, []wakebelltype.EventKind{wakebelltype.EventNode, wakebelltype.EventAcked, wakebelltype.EventLeft}},
+		"asked long ago":     {time.Millisecond, MaxWatch, true, []wakebelltype.EventKind{wakebelltype.EventNode, wakebelltype.EventAcked}},
+		"a shard of several": {time.Minute, 0, false, []wakebelltype.EventKind{wakebelltype.EventNode, wakebelltype.EventAcked}},
+		"never watched":      {0, 0, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			actortest.InVirtualTime(t, func(t *testing.T) {
+				publisher, events := newPublisher(t), &kept{}
+				publisher.Events = events
+				var f Feed
+				if c.watch > 0 {
+					publisher.Watch(&f, c.watch, 0)
+					f.Add(wakebelltype.Event{Kind: wakebelltype.EventAcked})
+				}
+				<-time.After(c.wait)
+				publisher.Leave(&f, c.says)
+				<-time.After(2 * MaxWatch)
+				require.Equal(t, c.want, events.kinds)
+				require.Empty(t, publisher.asked)
+				require.Empty(t, publisher.watched)
+			})
+		})
+	}
+}
+
 // newPublisher returns a Publisher that is stopped at the end of the test.
 func newPublisher(t *testing.T) *Publisher {
 	t.Helper()

@@ -46,17 +46,28 @@ func TestNodesOfManyTopicsAnswerOnce(t *testing.T) {
 	require.Empty(t, answers)
 }
 
-// TestNodeThatStopsSaysThatItLeaves has a watcher see it.
+// TestNodeThatStopsSaysThatItLeaves has a watcher see it, and so of a node that gives up the
+// topic alone.
 func TestNodeThatStopsSaysThatItLeaves(t *testing.T) {
 	t.Parallel()
-	topic := wakebell.NewTopic[string](redistest.Name(t))
-	sys := stacktest.Serve(t, redistest.Shared(t), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))
-	events := stacktest.Tail(t, stacktest.Client(t, redistest.Shared(t), connection.Config{}), topic.Name(), 1)
-	require.NoError(t, sys.Stop())
-	for {
-		if e := stacktest.Receive(t, events); e.Kind == wakebelltype.EventLeft {
-			require.NotEmpty(t, e.Node)
-			return
+	for name, options := range map[string][]wakebell.HandlerOption{"plain": nil, "shards": {wakebell.Shards(2)}} {
+		for how, leaves := range map[string]func(*wakebell.System, string) error{
+			"stop":   func(sys *wakebell.System, _ string) error { return sys.Stop() },
+			"remove": (*wakebell.System).Remove,
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				topic := wakebell.NewTopic[string](redistest.Name(t))
+				sys := stacktest.Serve(t, redistest.Shared(t), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, options...))
+				events := stacktest.Tail(t, stacktest.Client(t, redistest.Shared(t), connection.Config{}), topic.Name(), 1)
+				require.NoError(t, leaves(sys, topic.Name()))
+				for {
+					if e := stacktest.Receive(t, events); e.Kind == wakebelltype.EventLeft {
+						require.NotEmpty(t, e.Node)
+						return
+					}
+				}
+			})
 		}
 	}
 }

@@ -81,6 +81,8 @@ var errUnanswered = fmt.Errorf("no answer within %v", answerLimit)
 func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Answer, error) {
 	if size := proto.Size(asked) + wire.EnvelopeOverhead; size > s.cfg.MaxMessage {
 		return nil, argument.Invalid("request", "%d bytes, the limit is MaxMessage, %d", size, s.cfg.MaxMessage)
+	} else if size > maxFrameBytes && !wire.Countable(asked) {
+		return nil, argument.Invalid("request", "more than %d values", wire.MaxParts-wire.FrameParts)
 	}
 	if err := s.wait(ctx); err != nil {
 		return nil, err

@@ -29,10 +29,11 @@ var (
 const (
 	// maxFlight is how many requests of a client may wait for an answer.
 	maxFlight = 512
-	// maxFrame is how many commands a frame has at most. A frame of maxFrameBytes
-	// gets no more commands.
-	maxFrame      = 500
-	maxFrameBytes = 1 << 20
+	// maxFrame is how many commands a frame has at most.
+	maxFrame = 500
+	// maxFrameBytes bounds a frame of several commands: it has no more values than a node
+	// accepts, because each takes two bytes.
+	maxFrameBytes = 2 * wire.MaxParts
 )
 
 // clientLink keeps a session with the node open. It sends commands in frames and
@@ -247,13 +248,17 @@ func (s *clientLink) write(ctx context.Context, stream rpc.Timers_SessionClient)
 	}
 }
 
-// Take returns the next frame of queued commands, or nil if there are none.
+// Take returns the next frame of queued commands, or nil if there are none. A frame that the
+// node refuses would end the link, and its requests would be sent together again.
 func (s *clientLink) Take() *messages.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, size := 0, 0
-	for n < len(s.out) && n < maxFrame && size < maxFrameBytes {
-		size += proto.Size(s.out[n])
+	for n < len(s.out) && n < maxFrame {
+		size += proto.Size(s.out[n]) + wire.EnvelopeOverhead
+		if n > 0 && size > min(maxFrameBytes, s.cfg.MaxMessage) {
+			break
+		}
 		n++
 	}
 	if n == 0 {

@@ -76,20 +76,26 @@ func (c *Client) inRequests(ctx context.Context, timers []*messages.ScheduleRequ
 	return done, nil
 }
 
-// maxBatchTimers is how many timers the gateway accepts in one request.
-const maxBatchTimers = 1000
+const (
+	// maxBatchTimers is how many timers the gateway accepts in one request.
+	maxBatchTimers = 1000
+	// timerValues is how many values a timer has at most that count towards wire.MaxParts,
+	// without its headers and the parts of joins.
+	timerValues = 16
+)
 
 // fitting returns how many of the timers fit into one request.
 func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
-	size := wire.FrameOverhead
+	size, values := wire.FrameOverhead, wire.FrameParts
 	for i, t := range timers {
 		size += len(t.GetBody()) + len(t.GetId()) + len(t.GetTopic()) + wire.EnvelopeOverhead
 		for key, value := range t.GetHeaders() {
 			size += len(key) + len(value) + wire.EnvelopeOverhead
 		}
-		parts, _ := partsSize(t)
-		size += parts
-		if i == maxBatchTimers || (i > 0 && size > c.cfg.MaxMessage/2) {
+		bytes, parts := partsSize(t)
+		size += bytes
+		values += timerValues + 3*(len(t.GetHeaders())+parts)
+		if i == maxBatchTimers || (i > 0 && (size > c.cfg.MaxMessage/2 || values > wire.MaxParts)) {
 			return i
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
@@ -103,6 +105,9 @@ func (t *subscriber) settle(delivery uint64, v *messages.Verdict) {
 	}
 	if acked, ok := v.GetKind().(*messages.Verdict_Ack); ok && r.ack != nil {
 		acked.Ack = r.ack
+		if size := proto.Size(r.ack); size > t.maxVerdict() { // as the node says of a smaller one
+			v.Kind = &messages.Verdict_Reject{Reject: &messages.Reject{Delivery: delivery, Reason: fmt.Sprintf("result: %d bytes, the limit is 4096", size)}}
+		}
 	}
 	t.addVerdict(v)
 }

@@ -6,12 +6,14 @@ import (
 	"maps"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
+	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -174,14 +176,23 @@ func (t *subscriber) flush() bool {
 	all := t.verdicts
 	t.verdicts = nil
 	t.mu.Unlock()
-	for first := 0; first < len(all); first += maxFrame {
-		part := all[first:min(first+maxFrame, len(all))]
-		if !t.send(part) {
+	for len(all) > 0 {
+		n := 1
+		for size := proto.Size(all[0]); n < min(len(all), maxFrame); n++ {
+			if size += proto.Size(all[n]) + wire.EnvelopeOverhead; size > t.maxVerdict() {
+				break
+			}
+		}
+		if !t.send(all[:n]) {
 			t.mu.Lock()
-			t.verdicts = append(all[first:], t.verdicts...)
+			t.verdicts = append(all, t.verdicts...)
 			t.mu.Unlock()
 			return false
 		}
+		all = all[n:]
 	}
 	return true
 }
+
+// maxVerdict is how many bytes verdicts of one frame have, if they are several, and a result.
+func (t *subscriber) maxVerdict() int { return t.link.cfg.MaxMessage / 2 }

@@ -52,11 +52,15 @@ func PublishMessage(drafts ...queue.Draft) (m *messages.PublishRequest, n int, e
 	return m, n, nil
 }
 
+// headerBytes is what a header takes at least, so that no request has more values than a node
+// accepts.
+const headerBytes = 16
+
 // sizeOf is about how many bytes a draft takes in a message.
 func sizeOf(d queue.Draft) int {
 	size := len(d.Payload) + len(d.Key)
 	for _, h := range d.Headers {
-		size += len(h.Key) + len(h.Value)
+		size += len(h.Key) + len(h.Value) + headerBytes
 	}
 	return size
 }

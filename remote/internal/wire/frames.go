@@ -14,6 +14,16 @@ import (
 // bytes alone would let a frame of 8 MiB grow to a gigabyte.
 const MaxParts = 200_000
 
+// FrameParts bounds the parts of a frame with one command besides those of its request.
+const FrameParts = 16
+
+// Countable reports whether a frame with this request alone has few enough parts.
+func Countable(request proto.Message) bool {
+	budget := MaxParts - FrameParts
+	data, err := proto.Marshal(request)
+	return err != nil || CountParts(data, request.ProtoReflect().Descriptor(), &budget) == nil
+}
+
 var errTooManyParts = errors.New("a frame with too many parts")
 
 // Frames is gRPC's protobuf codec, with a bound on the parts of a message.

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from . import aio
 from . import recurring as r
 from . import types as t
+from ._requests import MAX_MESSAGE
 from .errors import ForkedError, TurnLostError
 
 T = TypeVar("T")
@@ -164,6 +165,7 @@ class Client:
         timeout: float = 10.0,
         dead_link: float = 5.0,
         turn_ttl: float = 10.0,
+        max_message: int = MAX_MESSAGE,
         trace: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         self._loop = _loop()
@@ -171,7 +173,7 @@ class Client:
         async def make() -> aio.Client:
             return aio.Client(
                 address, token=token, tls=tls, insecure=insecure, timeout=timeout, dead_link=dead_link,
-                turn_ttl=turn_ttl, trace=trace,
+                turn_ttl=turn_ttl, max_message=max_message, trace=trace,
             )  # fmt: skip
 
         self._inner = self._loop.run(make())

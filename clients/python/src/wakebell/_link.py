@@ -15,6 +15,7 @@ import grpc
 from . import _fork, errors
 from ._endings import wait_timer
 from ._pb import endings_pb2, gateway_pb2, remote_pb2
+from ._requests import MAX_FRAME_BYTES, OVERHEAD, check_size
 from ._session import Session
 
 log = logging.getLogger("wakebell")
@@ -25,7 +26,7 @@ GRACE = 1.0  # how long the node accepts the verdicts of a subscriber that has l
 UNANSWERED = 15.0  # after which a request without a deadline is repeated
 WAIT_AGAIN = 1.0  # after which a wait for a timer that failed is repeated
 MAX_FLIGHT = 512
-MAX_FRAME, MAX_FRAME_BYTES = 500, 1 << 20
+MAX_FRAME = 500
 
 
 class LinkBroken(Exception):
@@ -49,9 +50,10 @@ class Link:
     """Keeps a session with the node open. All methods run in one event loop."""
 
     def __init__(
-        self, channel: Callable[[], grpc.Channel], address: str, token: Callable[[], str], dead_link: float
+        self, channel: Callable[[], grpc.Channel], address: str, token: Callable[[], str], dead_link: float, max_message: int
     ) -> None:
         self._new_channel, self._address, self._token, self._dead_link = channel, address, token, dead_link
+        self.max_message = max_message
         self._up = False
         self._changed = asyncio.Event()
         self._down_since = 0.0
@@ -119,6 +121,7 @@ class Link:
 
     async def ask(self, kind: str, request: Any, deadline: float | None) -> Any:
         """Send a request once and wait for its answer. Raise LinkBroken if the link breaks."""
+        check_size(request, self.max_message)
         self.start()
         await self._wait_up(deadline)
         if kind == "acquire_turn":  # it may wait for long, and has a timeout of another meaning
@@ -277,9 +280,12 @@ class Link:
                 session.close()
 
     def _take(self) -> remote_pb2.Commands | None:
+        """Return the next frame. One that the node refuses would end the link, again and again."""
         count = size = 0
-        while count < len(self._out) and count < MAX_FRAME and size < MAX_FRAME_BYTES:
-            size += self._out[count].ByteSize()
+        while count < len(self._out) and count < MAX_FRAME:
+            size += self._out[count].ByteSize() + OVERHEAD
+            if count > 0 and size > min(MAX_FRAME_BYTES, self.max_message):
+                break
             count += 1
         if count == 0:
             return None

@@ -68,8 +68,12 @@ def _call(handler: Handler, lease: Lease) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def verdict(error: BaseException | None, delivery: int, result: gateway_pb2.Content | None = None) -> dict[str, Any]:
-    """Return the verdict for a lease as the field of a Verdict."""
+def verdict(
+    error: BaseException | None, delivery: int, result: gateway_pb2.Content | None = None, most: int = 1 << 20
+) -> dict[str, Any]:
+    """Return the verdict for a lease as the field of a Verdict. ``most`` is what fits of a result, in bytes."""
+    if error is None and result is not None and result.ByteSize() > most:  # as the node says of one that is smaller
+        return {"reject": wakebell_pb2.Reject(delivery=delivery, reason=f"result: {result.ByteSize()} bytes, the limit is 4096")}
     if error is None:
         return {"ack": wakebell_pb2.Ack(delivery=delivery, result=result)}
     if is_a(error, errors.Reject):

@@ -15,12 +15,13 @@ from ._keep import Keeper
 from ._link import GRACE, REDIAL_MAX, Link, LinkBroken, log
 from ._outcome import Handler
 from ._pb import queues_pb2, remote_pb2, wakebell_pb2
+from ._requests import chunks
 from .types import Lease
 
 _CHECK = 0.1  # how often leases are checked; a lease ends here that much earlier
 _CLOCK = 60.0  # how often an idle subscriber sends its clock
 _SUBSCRIBE = 10.0  # how long the node has to answer a subscription
-_MAX_VERDICTS = 500
+_MAX_VERDICTS, _MAX_VERDICT_BYTES = 500, 1 << 20
 
 _LOST: dict[int, type[errors.LeaseLostError]] = {
     1: errors.LeaseCancelledError,
@@ -216,7 +217,8 @@ class Subscription:
             if ended and error is not None and _outcome.is_a(error, asyncio.CancelledError, errors.LeaseLostError):
                 self._add(lease.id, release=wakebell_pb2.Release(delivery=delivery))
             else:
-                self._add(lease.id, **_outcome.verdict(error, delivery, lease._keeper.result if lease._keeper else None))
+                result = lease._keeper.result if lease._keeper else None
+                self._add(lease.id, **_outcome.verdict(error, delivery, result, self._link.max_message // 2))
         if error is not None and lease.lost is None:
             self._report(lease, error)
 
@@ -294,8 +296,10 @@ class Subscription:
                 self._add(run.lease.id, extend=wakebell_pb2.Extend(delivery=delivery))
 
     def _flush(self) -> None:
-        while self._verdicts and self._send(self._verdicts[:_MAX_VERDICTS]):
-            del self._verdicts[:_MAX_VERDICTS]
+        for some in list(chunks(self._verdicts, _MAX_VERDICTS, min(_MAX_VERDICT_BYTES, self._link.max_message // 2))):
+            if not self._send(some):
+                return
+            del self._verdicts[: len(some)]
 
     def _send(self, verdicts: list[remote_pb2.Verdict]) -> bool:
         message = remote_pb2.Verdicts(topic=self._topic, subscriber=self._name, verdicts=verdicts, clock=self._clock())

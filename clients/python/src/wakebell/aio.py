@@ -19,7 +19,7 @@ from ._link import Link
 from ._outcome import Handler
 from ._pb import gateway_pb2 as pb
 from ._pb import endings_pb2, queues_pb2, recurring_pb2
-from ._requests import check_limit, chunks, set_key
+from ._requests import MAX_MESSAGE, check_limit, check_max_message, chunks, set_key
 from ._subscriber import Subscription, check_credits
 from ._turn import Turn, TurnContext
 from ._turn import acquire as acquire_turn
@@ -51,6 +51,8 @@ class Client:
             UnavailableError.
         turn_ttl: Seconds for which a turn stays valid without contact to the node, 1 to
             86,400.
+        max_message: The largest request in bytes, 64 KiB to 1 GiB: the ``MaxMessage`` of the
+            node.
         trace: Returns the current span as headers such as traceparent, for timers and
             messages: the carrier of OpenTelemetry's ``inject``.
     """
@@ -65,6 +67,7 @@ class Client:
         timeout: float = 10.0,
         dead_link: float = 5.0,
         turn_ttl: float = 10.0,
+        max_message: int = MAX_MESSAGE,
         trace: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         host, _, port = address.rpartition(":")
@@ -79,7 +82,7 @@ class Client:
         self._subscriptions: set[Subscription] = set()
         settings = t.TLS() if tls is True else tls or None
         get = (lambda: token) if isinstance(token, str) else token
-        self._link = Link(lambda: channel(address, settings), address, get, dead_link)
+        self._link = Link(lambda: channel(address, settings), address, get, dead_link, check_max_message(max_message))
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,6 +110,10 @@ class Client:
             except BaseException as error:  # of the user's function; even SystemExit must not end the loop
                 raise InvalidError(f"trace raised {type(error).__name__}, want a mapping of headers") from error
         return await self._link.call(kind, request, self._timeout if timeout is None else timeout)
+
+    def _bytes(self, most: int) -> int:
+        """Return how many bytes of a list fit into one request."""
+        return min(most, self._link.max_message // 2)
 
     # Timers
 
@@ -161,7 +168,7 @@ class Client:
             requests.append(values.schedule_request(d))
             set_key(requests[-1], d.id, idempotency_key)
         done: list[t.Scheduled] = []
-        split = list(chunks(requests, _MAX_BATCH, _MAX_BATCH_BYTES))
+        split = list(chunks(requests, _MAX_BATCH, self._bytes(_MAX_BATCH_BYTES)))
         if len(split) > 1 and any(m.after for m in requests):
             raise InvalidError("drafts with after in a batch of more than one request: use open, part_of and close_join")
         for chunk in split:
@@ -311,8 +318,7 @@ class Client:
         Those that do not exist any more count as ended. Errors: NotFoundError; InvalidError if
         the join is closed.
         """
-        for first in range(0, len(parts), _MAX_ADDED):
-            some = endings.parts(parts[first : first + _MAX_ADDED])
+        for some in chunks(endings.parts(parts), _MAX_ADDED, self._bytes(_MAX_BATCH_BYTES)):
             await self._call("add_parts", endings_pb2.AddPartsRequest(topic=topic, id=id, parts=some), timeout)
 
     async def close_join(self, topic: str, id: str, *, timeout: float | None = None) -> None:
@@ -394,7 +400,7 @@ class Client:
         """
         q = t.Queue(queue) if isinstance(queue, str) else queue
         done: list[t.Published] = []
-        for chunk in chunks(values.messages_of(messages), _MAX_PUBLISH, _MAX_PUBLISH_BYTES):
+        for chunk in chunks(values.messages_of(messages), _MAX_PUBLISH, self._bytes(_MAX_PUBLISH_BYTES)):
             request = queues_pb2.PublishRequest(
                 name=q.name, queue=values.queue_of(q), messages=chunk, window=values.duration(q.window, "window"),
                 cap=q.cap, drop_oldest=q.drop_oldest, frees_keys=q.frees_keys,

@@ -7,7 +7,7 @@ import * as endings from "./pb/endings_pb.js";
 import * as gateway from "./pb/gateway_pb.js";
 import { PublishRequestSchema, QueueMessageSchema } from "./pb/queues_pb.js";
 import * as recurring from "./pb/recurring_pb.js";
-import { chunks, isLoopback, pages } from "./requests.js";
+import { chunks, isLoopback, MAX_MESSAGE, pages } from "./requests.js";
 import type { TLSOptions } from "./session.js";
 import { Subscription, type Handler, type SubscribeOptions } from "./subscription.js";
 import { checkMs } from "./time.js";
@@ -34,6 +34,8 @@ export interface ClientOptions {
   deadLinkMs?: number;
   /** How long a turn stays valid without contact to the node, 1 s to 24 h. Default: 10 s. */
   turnTTLMs?: number;
+  /** The largest request in bytes, 64 KiB to 1 GiB: the `MaxMessage` of the node. Default: 8 MiB. */
+  maxMessageBytes?: number;
   /**
    * Returns the current span as headers such as traceparent, for timers and messages: the
    * carrier of OpenTelemetry's `propagation.inject`.
@@ -57,7 +59,7 @@ export class Client {
 
   /** `address` is the host:port of the node. Throws an InvalidError. */
   constructor(address: string, options: ClientOptions = {}) {
-    const { token = "", tls = false, insecure = false, turnTTLMs = 10_000 } = options;
+    const { token = "", tls = false, insecure = false, turnTTLMs = 10_000, maxMessageBytes = MAX_MESSAGE } = options;
     const match = /^(.+):(\d{1,5})$/.exec(address);
     const port = Number(match?.[2]);
     if (match === null || port < 1 || port > 65535) {
@@ -65,6 +67,9 @@ export class Client {
     }
     if (!(turnTTLMs >= 1000 && turnTTLMs <= 86_400_000)) {
       throw new errors.InvalidError(`turnTTLMs ${turnTTLMs}, want 1,000 to 86,400,000`);
+    }
+    if (!(maxMessageBytes >= 1 << 16 && maxMessageBytes <= 1 << 30)) {
+      throw new errors.InvalidError(`maxMessageBytes ${maxMessageBytes}, want 64 KiB to 1 GiB`);
     }
     if (token !== "" && tls === false && !insecure && !isLoopback(match[1] as string)) {
       throw new errors.InvalidError(`address ${JSON.stringify(address)} needs tls, because the network could read the token`);
@@ -74,7 +79,7 @@ export class Client {
     this.#trace = options.trace;
     this.#link = new Link({
       address, tls: tls === true ? {} : tls || undefined, deadLinkMs: checkMs(options.deadLinkMs ?? 5000, "deadLinkMs"),
-      token: typeof token === "string" ? () => token : token,
+      maxMessageBytes, token: typeof token === "string" ? () => token : token,
       log: quietly(options.log ?? ((message, error) => console.warn(`wakebell: ${message}`, ...(error === undefined ? [] : [error])))),
     });
   }
@@ -100,6 +105,11 @@ export class Client {
     return this.#link.call(kind, request, options.timeoutMs ?? this.#timeoutMs, options.signal);
   }
 
+  /** Returns how many bytes of a list fit into one request. */
+  #bytes(most: number): number {
+    return Math.min(most, this.#link.options.maxMessageBytes / 2);
+  }
+
   // Timers
 
   /**
@@ -119,7 +129,7 @@ export class Client {
   async scheduleBatch(drafts: Iterable<t.Draft>, options: t.KeyOptions = {}): Promise<t.Scheduled[]> {
     const requests = Array.from(drafts, (draft) => values.scheduleRequest(draft, options.idempotencyKey));
     const done: t.Scheduled[] = [];
-    const split = [...chunks(gateway.ScheduleRequestSchema, requests, MAX_BATCH, MAX_BATCH_BYTES)];
+    const split = [...chunks(gateway.ScheduleRequestSchema, requests, MAX_BATCH, this.#bytes(MAX_BATCH_BYTES))];
     if (split.length > 1 && requests.some((request) => request.after.length > 0)) {
       throw new errors.InvalidError("drafts with after in a batch of more than one request: use open, partOf and closeJoin");
     }
@@ -234,8 +244,8 @@ export class Client {
    * any more count as ended. Errors: NotFoundError; InvalidError if the join is closed.
    */
   async addParts(topic: string, id: string, parts: readonly t.Part[], options: t.CallOptions = {}): Promise<void> {
-    for (let first = 0; first < parts.length; first += MAX_ADDED) {
-      const some = values.parts(parts.slice(first, first + MAX_ADDED));
+    const all = values.parts(parts).map((part) => create(gateway.TimerPartSchema, part));
+    for (const some of chunks(gateway.TimerPartSchema, all, MAX_ADDED, this.#bytes(MAX_BATCH_BYTES))) {
       await this.#call("addParts", create(endings.AddPartsRequestSchema, { topic, id, parts: some }), options);
     }
   }
@@ -319,7 +329,7 @@ export class Client {
     const q = typeof queue === "string" ? { queue } : queue;
     const all = Array.from(messages, (m) => create(QueueMessageSchema, values.messageOf(m)));
     const done: t.Published[] = [];
-    for (const part of chunks(QueueMessageSchema, all, MAX_PUBLISH, MAX_PUBLISH_BYTES)) {
+    for (const part of chunks(QueueMessageSchema, all, MAX_PUBLISH, this.#bytes(MAX_PUBLISH_BYTES))) {
       const request = create(PublishRequestSchema, {
         name: q.queue, queue: values.queueOf(q), messages: part, cap: q.cap ?? 0,
         dropOldest: q.dropOldest ?? false, freesKeys: q.freesKeys ?? false,

@@ -4,6 +4,7 @@ import { InvalidError } from "./errors.js";
 import type { Link } from "./link.js";
 import { ContentSchema, type Content } from "./pb/gateway_pb.js";
 import { KeepRequestSchema } from "./pb/wakebell_pb.js";
+import { sizeOf } from "./requests.js";
 import type { Body } from "./types.js";
 import { encode } from "./values.js";
 
@@ -38,5 +39,7 @@ export class Keeper {
 }
 
 function content(value: Body, contentType?: string): Content {
-  return create(ContentSchema, encode(value, contentType));
+  const of = create(ContentSchema, encode(value, contentType));
+  sizeOf(ContentSchema, of); // which throws in the handler, not when its verdict is sent
+  return of;
 }

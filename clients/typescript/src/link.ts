@@ -1,5 +1,5 @@
 /** The session with a node: requests and their replies, and reconnecting. */
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { Code as Status, ConnectError } from "@connectrpc/connect";
 import { errorOf } from "./codes.js";
 import type { AnswerOf, Asked, Commanded, Replied, RequestOf } from "./commands.js";
@@ -8,6 +8,7 @@ import type { WaitTimerRequest, WaitTimerResponse } from "./pb/endings_pb.js";
 import { Code, ErrorSchema } from "./pb/gateway_pb.js";
 import { CommandSchema, type Command, type Leases, type LeasesEnded, type LeasesExtended, type Replies } from "./pb/remote_pb.js";
 import { textOf } from "./outcome.js";
+import { checkSize, MAX_FRAME_BYTES, OVERHEAD, sizeOf } from "./requests.js";
 import { Session, waitTimer, type SessionOptions } from "./session.js";
 import { after, checkMs, sleep } from "./time.js";
 import { duration } from "./values.js";
@@ -20,7 +21,7 @@ const UNANSWERED = 15_000;
 /** After which a wait for a timer that failed is repeated. */
 const WAIT_AGAIN = 1000;
 const MAX_FLIGHT = 512;
-const MAX_FRAME = 500, MAX_FRAME_BYTES = 1 << 20;
+const MAX_FRAME = 500;
 
 /** The link broke while a request waited for its answer. */
 export class LinkBroken extends Error {}
@@ -49,6 +50,8 @@ export interface LinkOptions extends SessionOptions {
   /** Returns the present token. */
   token(): string | Promise<string>;
   deadLinkMs: number;
+  /** The largest request, in bytes. */
+  maxMessageBytes: number;
   /** Receives warnings, such as of a link that broke. */
   log(message: string, error?: unknown): void;
 }
@@ -69,7 +72,7 @@ export class Link {
   #flight = 0;
   readonly #closing = new AbortController();
   readonly #room: (() => void)[] = [];
-  #out: Command[] = [];
+  #out: { command: Command; size: number }[] = [];
   #flushing = false;
   #session: Session | undefined;
   #running: Promise<void> | undefined;
@@ -240,8 +243,12 @@ export class Link {
     return this.up;
   }
 
+  /** Throws an InvalidError: a command that cannot be sent must not reach the others. */
   #put<C extends Commanded["case"]>(kind: C, value: RequestOf<C>): void {
-    this.#out.push(create(CommandSchema, { kind: { case: kind, value } as Commanded }));
+    const command = create(CommandSchema, { kind: { case: kind, value } as Commanded });
+    const size = sizeOf(CommandSchema, command) + OVERHEAD;
+    checkSize(command, size, this.options.maxMessageBytes);
+    this.#out.push({ command, size });
     if (!this.#flushing) { // others add to the frame
       this.#flushing = true;
       setImmediate(() => this.#flush());
@@ -250,13 +257,17 @@ export class Link {
 
   #flush(): void {
     this.#flushing = false;
+    const most = Math.min(MAX_FRAME_BYTES, this.options.maxMessageBytes); // a frame that the node refuses ends the link
     while (this.#out.length > 0) {
       let count = 0, size = 0;
-      while (count < this.#out.length && count < MAX_FRAME && size < MAX_FRAME_BYTES) {
-        size += toBinary(CommandSchema, this.#out[count] as Command).length;
+      for (const next of this.#out.slice(0, MAX_FRAME)) {
+        size += next.size;
+        if (count > 0 && size > most) {
+          break;
+        }
         count++;
       }
-      this.#session?.write(this.#out.splice(0, count));
+      this.#session?.write(this.#out.splice(0, count).map(({ command }) => command));
     }
   }
 

@@ -33,9 +33,12 @@ export async function run(handler: Handler, lease: Lease): Promise<Thrown | unde
   }
 }
 
-/** Returns the verdict for a lease. */
-export function verdictOf(thrown: Thrown | undefined, delivery: bigint, result?: Content): VerdictKind {
+/** Returns the verdict for a lease. `most` is what fits of a result, in bytes. */
+export function verdictOf(thrown: Thrown | undefined, delivery: bigint, result?: Content, most = 1 << 20): VerdictKind {
   if (thrown === undefined) {
+    if (result !== undefined && result.body.length > most) { // as the node says of one that is smaller
+      return { case: "reject", value: { delivery, reason: `result: ${result.body.length} bytes, the limit is 4096` } };
+    }
     return { case: "ack", value: { delivery, ...(result === undefined ? {} : { result }) } };
   }
   const reason = textOf(thrown.error).slice(0, MAX_REASON);

@@ -12,6 +12,7 @@ import {
 } from "./pb/remote_pb.js";
 import { LeaseEnd } from "./pb/wakebell_pb.js";
 import type { Handler } from "./subscription.js";
+import { chunks } from "./requests.js";
 import { sleep, within } from "./time.js";
 import type { Lease, Queue } from "./types.js";
 import * as values from "./values.js";
@@ -19,7 +20,7 @@ import * as values from "./values.js";
 const CHECK = 100; // how often leases are checked; a lease ends here that much earlier
 const CLOCK = 60_000; // how often an idle subscriber sends its clock
 const ANSWER = 10_000; // how long the node has to answer a subscription
-const MAX_VERDICTS = 500;
+const MAX_VERDICTS = 500, MAX_VERDICT_BYTES = 1 << 20;
 
 class Running {
   readonly abort = new AbortController();
@@ -149,7 +150,6 @@ export class Worker implements Listener {
     return this.link.ask("subscribe", this.#request(credits), { deadline: performance.now() + ANSWER });
   }
 
-  /** Releases the leases that the node lists and that this subscriber does not have. */
   /** Releases the leases that the node lists and that it does not have. Lost ones of handlers that go on expire. */
   #reconcile(m: SubscribeResponse): void {
     const pending = new Set(this.#verdicts.map((v) => v.kind.value?.delivery));
@@ -204,7 +204,7 @@ export class Worker implements Listener {
       this.#narrow(); // before the verdict, which makes room for another lease
     }
     const released = thrown !== undefined && aborted && !outcome.isMeant(thrown);
-    this.#add(run.id, released ? { case: "release", value: { delivery } } : outcome.verdictOf(thrown, delivery, run.keeper.result));
+    this.#add(run.id, released ? { case: "release", value: { delivery } } : outcome.verdictOf(thrown, delivery, run.keeper.result, this.link.options.maxMessageBytes / 2));
   }
 
   extended(m: LeasesExtended): void {
@@ -274,8 +274,11 @@ export class Worker implements Listener {
   /** Sends the verdicts. If there is no link, they stay for the next one. */
   #flush(): void {
     this.#flushing = false;
-    while (this.#verdicts.length > 0 && this.#send(this.#verdicts.slice(0, MAX_VERDICTS))) {
-      this.#verdicts = this.#verdicts.slice(MAX_VERDICTS);
+    for (const some of chunks(VerdictSchema, this.#verdicts, MAX_VERDICTS, Math.min(MAX_VERDICT_BYTES, this.link.options.maxMessageBytes / 2))) {
+      if (!this.#send(some)) {
+        return;
+      }
+      this.#verdicts = this.#verdicts.slice(some.length);
     }
   }
 

@@ -5,5 +5,6 @@ import "./handlers.test.js";
 import "./joins.test.js";
 import "./others.test.js";
 import "./rights.test.js";
+import "./bounds.test.js";
 import "./webhook.test.js";
 import "./readme.test.js";

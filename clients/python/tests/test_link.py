@@ -10,9 +10,12 @@ import sys
 import threading
 import unittest
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import wakebell
 from wakebell import Lease, aio, errors
+from wakebell._link import MAX_FLIGHT
 from wakebell._pb import gateway_pb2
 
 from .node import PATIENCE, TLS, TOKEN, Case, Node, name, shared
@@ -41,6 +44,24 @@ class Links(Case):
             for _ in range(3):
                 with self.assertRaises(errors.UnavailableError):
                     await client.stats(name(), timeout=100 * PATIENCE)
+
+    async def test_a_request_waits_no_longer_than_its_timeout_for_others(self) -> None:
+        answered = asyncio.Event()
+
+        async def ask(kind: str, request: Any, deadline: float | None) -> Any:
+            await answered.wait()
+            return gateway_pb2.GetTopicStatsResponse()
+
+        await self.client.stats(name())
+        with mock.patch.object(self.client._link, "_ask", ask):
+            others = [asyncio.create_task(self.client.stats(name())) for _ in range(MAX_FLIGHT)]
+            await asyncio.sleep(0)
+            with self.assertRaises(errors.DeadlineError):
+                async with asyncio.timeout(PATIENCE):
+                    await self.client.stats(name(), timeout=0.05)
+            answered.set()
+            await asyncio.gather(*others)
+            await self.client.stats(name())
 
     async def test_the_return_of_the_link_is_logged(self) -> None:
         node = Node()

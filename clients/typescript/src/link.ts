@@ -71,7 +71,7 @@ export class Link {
   readonly #waiting = new Map<bigint, Waiting>();
   #flight = 0;
   readonly #closing = new AbortController();
-  readonly #room: (() => void)[] = [];
+  readonly #room = new Set<() => void>();
   #out: { command: Command; size: number }[] = [];
   #flushing = false;
   #session: Session | undefined;
@@ -186,10 +186,7 @@ export class Link {
     if (kind === "acquireTurn") { // it may wait for long, and its timeout has another meaning
       return this.#ask(kind, request, wait);
     }
-    while (this.#flight >= MAX_FLIGHT) {
-      await new Promise<void>((resolve) => this.#room.push(resolve));
-    }
-    this.#flight++;
+    await this.#enter(wait);
     try {
       if (wait.deadline !== undefined && kind !== "extendTurn" && kind !== "releaseTurn") {
         const left = Math.min(Math.max(wait.deadline - performance.now(), 1), 600_000);
@@ -197,8 +194,39 @@ export class Link {
       }
       return await this.#ask(kind, request, wait);
     } finally {
-      this.#flight--;
-      this.#room.shift()?.();
+      this.#leave();
+    }
+  }
+
+  /** Waits for a place among the requests in flight. */
+  async #enter(wait: Wait): Promise<void> {
+    while (this.#flight >= MAX_FLIGHT) {
+      wait.signal?.throwIfAborted();
+      const left = (wait.deadline ?? Infinity) - performance.now();
+      if (left <= 0) {
+        throw new DeadlineError(`node ${this.options.address}: ${MAX_FLIGHT} requests wait for their answers`);
+      }
+      let timer: NodeJS.Timeout | undefined;
+      let enter: () => void = () => {};
+      await new Promise<void>((resolve) => {
+        enter = resolve;
+        this.#room.add(enter);
+        timer = after(left, enter);
+        wait.signal?.addEventListener("abort", enter);
+      });
+      clearTimeout(timer);
+      wait.signal?.removeEventListener("abort", enter);
+      this.#room.delete(enter);
+    }
+    this.#flight++;
+  }
+
+  #leave(): void {
+    this.#flight--;
+    for (const enter of this.#room) {
+      this.#room.delete(enter);
+      enter();
+      return;
     }
   }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Client, InvalidError, type Draft } from "../src/index.js";
+import { Client, DeadlineError, InvalidError, type Draft } from "../src/index.js";
 import { dial, eventually, logged, name, Node } from "./node.js";
 
 describe("requests that cannot be sent", () => {
@@ -60,6 +60,20 @@ describe("requests that cannot be sent", () => {
         await assert.rejects(added, { code: "NOT_FOUND" });
       }
     });
+  });
+
+  test("a request waits no longer than its timeout and its signal for others", async () => {
+    const others: Promise<unknown>[] = [];
+    await onOneLink(async () => {
+      node.signal("SIGSTOP");
+      others.push(...Array.from({ length: 512 }, () => client.stats(name())));
+      const gone = new AbortController();
+      setTimeout(() => gone.abort(new Error("gone")), 50);
+      await assert.rejects(client.stats(name(), { timeoutMs: 50 }), DeadlineError);
+      await assert.rejects(client.stats(name(), { signal: gone.signal }), /gone/);
+    }).finally(() => node.signal("SIGCONT"));
+    await Promise.all(others);
+    await client.stats(name());
   });
 
   test("a result that is far too large makes a dead letter", async () => {

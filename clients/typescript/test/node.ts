@@ -38,6 +38,11 @@ export class Node {
     return result;
   }
 
+  /** Suspends the process, or lets it continue. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void {
+    (this.#process as ChildProcess).kill(signal);
+  }
+
   async end(signal: NodeJS.Signals): Promise<void> {
     const process = this.#process as ChildProcess;
     if (process.exitCode === null && process.signalCode === null) {

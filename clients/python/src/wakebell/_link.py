@@ -126,11 +126,22 @@ class Link:
         await self._wait_up(deadline)
         if kind == "acquire_turn":  # it may wait for long, and has a timeout of another meaning
             return await self._ask(kind, request, deadline)
-        async with self._room:
+        await self._enter(deadline)
+        try:
             if deadline is not None and "timeout" in request.DESCRIPTOR.fields_by_name:
                 micros = round(min(max(deadline - time.monotonic(), 0.001), 600.0) * 1e6)
                 request.timeout.FromMicroseconds(micros)
             return await self._ask(kind, request, deadline)
+        finally:
+            self._room.release()
+
+    async def _enter(self, deadline: float | None) -> None:
+        """Wait for a place among the requests in flight."""
+        try:
+            async with asyncio.timeout(None if deadline is None else max(deadline - time.monotonic(), 0.0)):
+                await self._room.acquire()
+        except TimeoutError:
+            raise errors.DeadlineError(f"node {self._address}: {MAX_FLIGHT} requests wait for their answers") from None
 
     async def _ask(self, kind: str, request: Any, deadline: float | None) -> Any:
         if not self._up:

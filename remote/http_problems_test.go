@@ -70,6 +70,7 @@ func TestBadInputIsAProblem(t *testing.T) {
 		"parameter of a body":    {"POST", timers + "?id=x", `{}`, 400, "invalid", "id", nil},
 		"timeout":                {"GET", topic + "/stats?timeout=1h", "", 400, "invalid", "timeout", nil},
 		"negative timeout":       {"GET", topic + "/stats?timeout=-1s", "", 400, "invalid", "timeout", nil},
+		"more negative timeout":  {"GET", topic + "/stats?timeout=-5s", "", 400, "invalid", "timeout", nil},
 		"empty key":              {"POST", timers, `{}`, 400, "invalid", "Idempotency-Key", []string{"Idempotency-Key", ""}},
 		"long key":               {"POST", timers, `{}`, 400, "invalid", "Idempotency-Key", []string{"Idempotency-Key", strings.Repeat("x", 257)}},
 		"path without UTF-8":     {"GET", timers + "/%ff", "", 400, "invalid", "id", nil},

@@ -3,7 +3,9 @@ package remote_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptrace"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,4 +61,30 @@ func TestReportIsForOperators(t *testing.T) {
 		do(t, n.request(t, "GET", path, malloryToken, "")).problem(t, http.StatusForbidden, "forbidden")
 		n.http(t, "GET", path, "").ok(t)
 	}
+}
+
+// A wait over HTTP ends with the right to it, as it does over gRPC.
+func TestWaitForReportEndsWithTheRight(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	n := serveHTTP(t, withRights(t, "tests * *\nmallory * topic:"+name))
+	_, err := wakebell.NewTopic[string](name).Schedule(t.Context(), n.Client(), "x", wakebell.ID("a"), wakebell.In(time.Hour))
+	require.NoError(t, err)
+	written, answers := make(chan struct{}), make(chan answer, 1)
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(written) }})
+	request := n.request(t, "GET", "/v1/topics/"+name+"/timers/a/report?wait=1m", malloryToken, "").WithContext(ctx)
+	go func() {
+		defer close(answers)
+		got, err := http.DefaultTransport.RoundTrip(request)
+		if err == nil {
+			_ = got.Body.Close()
+			answers <- answer{status: got.StatusCode}
+		}
+	}()
+	receive(t, written)
+	for range 10 { // so that it waits by now
+		n.http(t, "GET", "/v1/topics/"+name+"/timers/a/report", "").ok(t)
+	}
+	require.NoError(t, n.server.SetRights(rightsOf(t, "tests * *")))
+	require.Equal(t, http.StatusForbidden, receive(t, answers).status)
 }

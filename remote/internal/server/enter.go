@@ -73,18 +73,30 @@ func (o *operations) Enter(ctx context.Context, request proto.Message, room *lim
 	if room != o.long {
 		return ctx, func() { room.Give(of, 1) }, nil
 	}
+	ctx, done := o.whilePermitted(ctx, caller, request)
+	return ctx, func() {
+		done()
+		room.Give(of, 1)
+	}, nil
+}
+
+// whilePermitted returns a context for an operation that goes on until done is called. It ends
+// when the caller loses the right to it; see ended.
+func (o *operations) whilePermitted(ctx context.Context, caller peer.Caller, request proto.Message) (while context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	run := &runningOperation{caller, request, end}
 	o.mu.Lock()
 	o.running[run] = struct{}{}
 	o.mu.Unlock()
+	if err := o.guard.Allowed(caller, request); err != nil { // it lost the right since it was admitted
+		end(err)
+	}
 	return ctx, func() {
 		o.mu.Lock()
 		delete(o.running, run)
 		o.mu.Unlock()
 		end(nil)
-		room.Give(of, 1)
-	}, nil
+	}
 }
 
 // admit returns an error if a caller is not one of Config.Operators.

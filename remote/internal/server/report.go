@@ -39,6 +39,8 @@ func (c *httpCall) report(ctx context.Context, m *httpapi.ReportRequest) (proto.
 		return nil, err
 	}
 	defer done()
+	ctx, over := c.operations.whilePermitted(ctx, c.caller, request)
+	defer over()
 	waiting, stop := context.WithTimeoutCause(ctx, wait, errNotEnded)
 	defer stop()
 	ending, err := c.system.Client().Wait(waiting, m.GetTopic(), m.GetId())
@@ -48,7 +50,7 @@ func (c *httpCall) report(ctx context.Context, m *httpapi.ReportRequest) (proto.
 	case ctx.Err() == nil && errors.Is(context.Cause(waiting), errNotEnded):
 		return c.reported(ctx, request)
 	default:
-		return nil, wire.StatusOf(peer.ErrorOf(ctx, err))
+		return nil, wire.StatusOf(peer.ErrorOf(ctx, ended(ctx, err)))
 	}
 }
 

@@ -46,7 +46,7 @@ func ask[A messages.Answer](ctx context.Context, s *Server, request messages.Req
 	if t := request.GetTimeout(); t == nil {
 		timeout = wire.DefaultTimeout
 	} else if t.IsValid() {
-		timeout = min(t.AsDuration(), wire.MaxTimeout)
+		timeout = min(max(t.AsDuration(), 0), wire.MaxTimeout) // the gateway refuses one below
 	}
 	future := actor.NewFuture(system, timeout+wire.AnswerWithin)
 	system.Root.Send(s.system.Gateway(), &actor.MessageEnvelope{

@@ -73,7 +73,7 @@ const answerLimit = requestTimeout + wire.AnswerWithin
 
 var errUnanswered = fmt.Errorf("no answer within %v", answerLimit)
 
-// Ask sends a question once and waits for its answer. Errors: errBroken, that of
+// Ask sends a question once and waits for its answer. Errors: errBroken, as a brokenError if it was sent, that of
 // ctx, those of wait, wakebell.ErrInvalid for a question that fits into no frame, which would
 // break the link, or errUnanswered if ctx has no deadline. An AcquireTurnRequest
 // may wait for long, so it takes no place among the maxFlight requests, and its
@@ -110,6 +110,7 @@ func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Ans
 	number(ctx, asked, n)
 	s.put(asked)
 	s.mu.Unlock()
+	sent := time.Now()
 	var late <-chan time.Time
 	if !bounded {
 		late = time.After(answerLimit)
@@ -118,7 +119,7 @@ func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Ans
 	select {
 	case a, ok := <-answer:
 		if !ok {
-			return nil, errBroken
+			return nil, &brokenError{sent}
 		}
 		return a, nil
 	case <-ctx.Done():

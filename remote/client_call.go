@@ -17,6 +17,12 @@ import (
 // requestTimeout is the time that the gateway has for a call without a deadline.
 const requestTimeout = 10 * time.Second
 
+// publishAgain is for how long after it was sent a publication may be stored again: the node
+// remembers it for a minute.
+const publishAgain = 45 * time.Second
+
+var publishing = (&messages.PublishRequest{}).ProtoReflect().Descriptor()
+
 // call sends a request until it has a final answer, ctx ends, or the link has been
 // down for DeadLink. The caller must not use the request afterwards.
 func call[A messages.Answer](ctx context.Context, c *Client, request messages.Request) (A, error) {
@@ -37,6 +43,11 @@ func call[A messages.Answer](ctx context.Context, c *Client, request messages.Re
 		}
 		if !errors.Is(err, errBroken) {
 			return none, err
+		}
+		if broken, sent := errors.AsType[*brokenError](err); sent && request.ProtoReflect().Descriptor() == publishing {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, broken.sent.Add(publishAgain))
+			defer cancel()
 		}
 	}
 }

@@ -26,6 +26,12 @@ var (
 	errClosed = errors.New("the client is closed")
 )
 
+// brokenError is errBroken for a request that was sent.
+type brokenError struct{ sent time.Time }
+
+func (e *brokenError) Error() string { return errBroken.Error() }
+func (e *brokenError) Unwrap() error { return errBroken }
+
 const (
 	// maxFlight is how many requests of a client may wait for an answer.
 	maxFlight = 512

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from unittest import mock
 
 from wakebell import Celery, Cron, Crontab, Every, Lease, Message, Misfire, Overlap, Queue, Recurring, RRule, aio, errors
+from wakebell._link import PUBLISH_AGAIN, LinkBroken
 
 from .node import PATIENCE, TOKEN, Case, name
 
@@ -40,6 +42,20 @@ class Queues(Case):
         self.assertEqual([m.fresh for m in full.exception.published], [True] * 3)
         dropping = Queue(queue.name, cap=3, drop_oldest=True)
         self.assertTrue((await self.client.publish(dropping, "x")).fresh)
+
+
+    async def test_a_publication_is_sent_again_while_the_node_remembers_it(self) -> None:
+        began = time.monotonic()
+        deadlines: list[float] = []
+
+        async def ask(kind: str, request: Any, deadline: float | None) -> Any:
+            deadlines.append(deadline or 0.0)
+            raise (LinkBroken(), LinkBroken(began), LinkBroken(began + 10), errors.DeadlineError(""))[len(deadlines) - 1]
+
+        with mock.patch.object(self.client._link, "ask", ask), self.assertRaises(errors.DeadlineError):
+            await self.client.publish(name(), "x", timeout=300)
+        self.assertGreaterEqual(deadlines[1], began + 300)
+        self.assertEqual(deadlines[2:], [began + PUBLISH_AGAIN] * 2)
 
 
 class Gates(Case):

@@ -322,7 +322,8 @@ export class Client {
   }
 
   /**
-   * Publishes messages in their order. Each is published once, however often it is sent.
+   * Publishes messages in their order. Each is published once, however often it is sent: a request is
+   * sent again for at most 45 seconds.
    * Errors: QueueFullError, with the results of the messages that were published.
    */
   async publishBatch(queue: string | t.Queue, messages: Iterable<t.QueueMessage>, options: t.CallOptions = {}): Promise<t.Published[]> {

@@ -17,6 +17,8 @@ export const REDIAL_FIRST = 50, REDIAL_MAX = 2000;
 const CONNECT_TIMEOUT = 5000;
 /** How long the node accepts the verdicts of a subscriber that has left. */
 export const GRACE = 1000;
+/** How long after it was sent a publication may be stored again: the node remembers it for 60 s. */
+const PUBLISH_AGAIN = 45_000;
 const UNANSWERED = 15_000;
 /** After which a wait for a timer that failed is repeated. */
 const WAIT_AGAIN = 1000;
@@ -24,7 +26,12 @@ const MAX_FLIGHT = 512;
 const MAX_FRAME = 500;
 
 /** The link broke while a request waited for its answer. */
-export class LinkBroken extends Error {}
+export class LinkBroken extends Error {
+  /** `sent` is when the request was sent; undefined: it was not. */
+  constructor(readonly sent?: number) {
+    super();
+  }
+}
 
 /** A subscriber. It receives the replies that are no answers. */
 export interface Listener {
@@ -120,12 +127,15 @@ export class Link {
 
   /** Sends a request until it has a final answer or the timeout passes. */
   async call<C extends Asked>(kind: C, request: RequestOf<C>, timeoutMs: number, signal?: AbortSignal): Promise<AnswerOf<C>> {
-    const deadline = performance.now() + checkMs(timeoutMs, "timeoutMs");
+    let deadline = performance.now() + checkMs(timeoutMs, "timeoutMs");
     for (let pause = 20; ; ) {
       try {
         return await this.ask(kind, request, { deadline, signal });
       } catch (error) {
         if (error instanceof LinkBroken) {
+          if (kind === "publish" && error.sent !== undefined) {
+            deadline = Math.min(deadline, error.sent + PUBLISH_AGAIN);
+          }
           continue;
         }
         const temporary = error instanceof OverloadedError || error instanceof DrainingError;
@@ -242,6 +252,7 @@ export class Link {
     }
     let timer: NodeJS.Timeout | undefined;
     let aborted: (() => void) | undefined;
+    const sent = performance.now();
     try {
       const reply = await new Promise<Replied>((resolve, reject) => {
         this.#waiting.set(number, { resolve, reject });
@@ -254,6 +265,8 @@ export class Link {
         throw errorOf(reply.value.code, reply.value.message);
       }
       return reply.value as AnswerOf<C>;
+    } catch (error) {
+      throw error instanceof LinkBroken ? new LinkBroken(sent) : error;
     } finally {
       clearTimeout(timer);
       if (aborted !== undefined) {

@@ -3,7 +3,9 @@ import { after, before, describe, test } from "node:test";
 import {
   DeadlineError, DrainingError, FenceStaleError, GateHeldError, NoScheduleError, OverloadedError, QueueFullError, TurnLostError, WakebellError, type Lease,
 } from "../src/index.js";
-import type { Link } from "../src/link.js";
+import { create } from "@bufbuild/protobuf";
+import { Link, LinkBroken, type Wait } from "../src/link.js";
+import { PublishRequestSchema } from "../src/pb/queues_pb.js";
 import { acquire } from "../src/turn.js";
 import { deferred, dial, name, Node, patience } from "./node.js";
 
@@ -33,6 +35,21 @@ describe("queues, gates and recurring schedules", () => {
     assert.deepEqual(received.headers, { traceparent, a: "b" });
     assert.deepEqual(received.trace, {}); // this node does not trace
     await traced.close();
+  });
+
+  test("a publication is sent again while the node remembers it", async () => {
+    const began = performance.now(), deadlines: number[] = [];
+    const errors = [new LinkBroken(), new LinkBroken(began), new LinkBroken(began + 10_000), new DeadlineError("")];
+    class Breaking extends Link {
+      override async ask(_kind: never, _request: never, wait: Wait): Promise<never> {
+        deadlines.push(wait.deadline as number);
+        throw errors[deadlines.length - 1] as Error;
+      }
+    }
+    const link = new Breaking({ address: "", tls: undefined, token: () => "", deadLinkMs: 1, maxMessageBytes: 1, log: () => {} });
+    await assert.rejects(link.call("publish", create(PublishRequestSchema), 300_000), DeadlineError);
+    assert((deadlines[1] as number) >= began + 300_000);
+    assert.deepEqual(deadlines.slice(2), [began + 45_000, began + 45_000]);
   });
 
   test("a full queue reports what was published", async () => {

@@ -23,6 +23,7 @@ log = logging.getLogger("wakebell")
 REDIAL_FIRST, REDIAL_MAX = 0.05, 2.0
 CONNECT_TIMEOUT = 5.0
 GRACE = 1.0  # how long the node accepts the verdicts of a subscriber that has left
+PUBLISH_AGAIN = 45.0  # how long after it was sent a publication may be stored again: the node remembers it for 60 s
 UNANSWERED = 15.0  # after which a request without a deadline is repeated
 WAIT_AGAIN = 1.0  # after which a wait for a timer that failed is repeated
 MAX_FLIGHT = 512
@@ -31,6 +32,10 @@ MAX_FRAME = 500
 
 class LinkBroken(Exception):
     """The link broke while a request waited for its answer."""
+
+    def __init__(self, sent: float | None = None) -> None:
+        self.sent = sent
+        """When the request was sent. None: it was not."""
 
 
 class Listener(Protocol):
@@ -111,8 +116,9 @@ class Link:
         while True:
             try:
                 return await self.ask(kind, request, deadline)
-            except LinkBroken:
-                continue
+            except LinkBroken as broken:
+                if kind == "publish" and broken.sent is not None:
+                    deadline = min(deadline, broken.sent + PUBLISH_AGAIN)
             except (errors.OverloadedError, errors.DrainingError):
                 if time.monotonic() + pause >= deadline:
                     raise
@@ -150,6 +156,7 @@ class Link:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         self._put(kind, request)
+        sent = time.monotonic()
         wait = math.inf if deadline is None else max(deadline - time.monotonic(), 0.0)
         if kind == "acquire_turn" or deadline is None:
             wait = min(wait, UNANSWERED)
@@ -158,6 +165,8 @@ class Link:
                 reply = await answer
         except TimeoutError:
             raise errors.DeadlineError(f"node {self._address}: no answer within the timeout") from None
+        except LinkBroken:
+            raise LinkBroken(sent) from None
         finally:
             self._waiting.pop(number, None)
         if isinstance(reply, gateway_pb2.Error):

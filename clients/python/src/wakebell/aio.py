@@ -394,7 +394,8 @@ class Client:
     async def publish_batch(
         self, queue: str | t.Queue, messages: Iterable[t.Message], *, timeout: float | None = None
     ) -> list[t.Published]:
-        """Publish messages in their order. Each is published once, however often it is sent.
+        """Publish messages in their order. Each is published once, however often it is sent:
+        a request is sent again for at most 45 seconds.
 
         Errors: QueueFullError, with the results of the messages that were published.
         """

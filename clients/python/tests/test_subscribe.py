@@ -195,7 +195,7 @@ class Subscriptions(Case):
         async def is_released() -> bool:
             return bool(released)
 
-        link: Any = SimpleNamespace(subscribers={}, up=True, start=lambda: None, ask=ask, send=send)
+        link: Any = SimpleNamespace(subscribers={}, up=True, start=lambda: None, ask=ask, send=send, max_message=8 << 20)
         s = Subscription(link, name(), None, handle, "s", 2)
         await s.start()
         s.leases(remote_pb2.Leases(leases=held[:1]))

@@ -198,7 +198,7 @@ describe("subscriptions", () => {
 
   test("a subscription that is stopped before it has its answer does not start", async () => {
     const answer = deferred<SubscribeResponse>();
-    const link = { subscribers: new Map(), up: false, start() {}, ask: () => answer.promise };
+    const link = { subscribers: new Map(), up: false, options: { maxMessageBytes: 8 << 20 }, start() {}, ask: () => answer.promise };
     const worker = new Worker(link as unknown as Link, name(), undefined, () => {}, "s", 1);
     const starting = worker.start();
     await worker.stop(0);
@@ -211,7 +211,7 @@ describe("subscriptions", () => {
     const held = [1n, 2n].map((delivery) => create(LeaseSchema, { id: `${delivery}`, delivery, ttl: { seconds: 3600n } }));
     const asked: { running?: bigint[] }[] = [], released: bigint[] = [], begun = deferred<void>();
     const link = {
-      subscribers: new Map(), up: true, start() {},
+      subscribers: new Map(), up: true, options: { maxMessageBytes: 8 << 20 }, start() {},
       ask: (_: string, request: { running?: bigint[] }) => {
         asked.push(request);
         return Promise.resolve(create(SubscribeResponseSchema, { held: asked.length > 1 ? held : [] }));

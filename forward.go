@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/keeper"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -166,15 +167,21 @@ type crash struct{ error }
 
 func (c *crash) Unwrap() error { return c.error }
 
+// lease returns the message about a timer. Invalid UTF-8, as other programs may have written, is
+// replaced in its texts: the message of another process would end the link.
 func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
+	headers := make(map[string]string, len(t.Headers))
+	for _, h := range t.Headers {
+		headers[text.Valid(h.Key)] = text.Valid(h.Value)
+	}
 	return &messages.Lease{
 		Topic:         t.Topic,
-		Id:            t.ID,
+		Id:            text.Valid(t.ID),
 		Body:          t.Body,
-		ContentType:   t.ContentType,
-		CorrelationId: t.CorrelationID,
-		ReplyTo:       t.ReplyTo,
-		Headers:       t.Headers.Map(),
+		ContentType:   text.Valid(t.ContentType),
+		CorrelationId: text.Valid(t.CorrelationID),
+		ReplyTo:       text.Valid(t.ReplyTo),
+		Headers:       headers,
 		Activation:    timestamppb.New(t.Activation),
 		Delivered:     timestamppb.New(t.Delivered),
 		Attempt:       uint32(min(t.Attempt, 1<<31)),  // bounded

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -79,9 +80,19 @@ func (b *LeaseBatch) Extend() *Extend { return b.all().Extend() }
 // all stands for all leases in an answer.
 func (b *LeaseBatch) all() *Lease { return &Lease{Delivery: b.GetDelivery()} }
 
-// text returns the text of an error, or one that says with what Error panicked: it is called
+// maxReason bounds a reason, in bytes. A node stores less of it.
+const maxReason = 4 << 10
+
+// text returns the text of an error as a message can have it: one that is not UTF-8, or larger than
+// a frame, would end the link on which it is sent.
+func text(err error) string {
+	all := said(err)
+	return strings.ToValidUTF8(all[:min(len(all), maxReason)], "\uFFFD")
+}
+
+// said returns the text of an error, or one that says with what Error panicked: it is called
 // by the actor that answers, which may have other leases.
-func text(err error) (text string) {
+func said(err error) (text string) {
 	if err == nil {
 		return ""
 	}

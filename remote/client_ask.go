@@ -84,6 +84,9 @@ func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Ans
 	} else if size > maxFrameBytes && !wire.Countable(asked) {
 		return nil, argument.Invalid("request", "more than %d values", wire.MaxParts-wire.FrameParts)
 	}
+	if _, err := proto.Marshal(asked); err != nil { // a text is not UTF-8, which would end the link with all others
+		return nil, argument.Invalid("request", "%v", err)
+	}
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}

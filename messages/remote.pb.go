@@ -41,7 +41,12 @@ type SubscribeRequest struct {
 	Queue *Queue `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The clock of the subscriber at the time of sending: the time since any instant
 	// that it chooses, by a monotonic clock. See Leases.
-	Clock         *durationpb.Duration `protobuf:"bytes,7,opt,name=clock,proto3" json:"clock,omitempty"`
+	Clock *durationpb.Duration `protobuf:"bytes,7,opt,name=clock,proto3" json:"clock,omitempty"`
+	// What the process calls itself in each request, over all links: a text of up to 64
+	// bytes that no other process has, such as a random one. Absent: the gRPC session or
+	// the actor. When another instance replaces the subscription, the leases that it was
+	// sent stay its own: it may settle and extend them, or they expire.
+	Instance      string `protobuf:"bytes,8,opt,name=instance,proto3" json:"instance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +130,13 @@ func (x *SubscribeRequest) GetClock() *durationpb.Duration {
 	return nil
 }
 
+func (x *SubscribeRequest) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
 // SubscribeResponse reports that the subscription exists.
 type SubscribeResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -132,7 +144,7 @@ type SubscribeResponse struct {
 	// Generation of this subscription. It grows with each subscription of the
 	// subscriber.
 	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
-	// The leases that the subscriber holds from before, without bodies. They count
+	// The leases that the instance holds from before, without bodies. They count
 	// against the credits until they are settled, are released or expire.
 	Held          []*Lease `protobuf:"bytes,3,rep,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2038,7 +2050,7 @@ var File_messages_remote_proto protoreflect.FileDescriptor
 
 const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
-	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16messages/endings.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x17messages/wakebell.proto\"\x8c\x02\n" +
+	"\x15messages/remote.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16messages/endings.proto\x1a\x14messages/gates.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\x1a\x18messages/recurring.proto\x1a\x17messages/wakebell.proto\"\xa8\x02\n" +
 	"\x10SubscribeRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -2048,7 +2060,8 @@ const file_messages_remote_proto_rawDesc = "" +
 	"subscriber\x12\x18\n" +
 	"\acredits\x18\x05 \x01(\rR\acredits\x12(\n" +
 	"\x05queue\x18\x06 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12/\n" +
-	"\x05clock\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05clock\"u\n" +
+	"\x05clock\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05clock\x12\x1a\n" +
+	"\binstance\x18\b \x01(\tR\binstance\"u\n" +
 	"\x11SubscribeResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1e\n" +
 	"\n" +

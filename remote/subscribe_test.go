@@ -114,15 +114,20 @@ func TestNewSubscriptionReplacesFormer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "first", receive(t, held))
 
-	// The same subscriber in another process does not have the first one's lease: it
-	// releases the lease and then handles the timer itself.
-	subscribe(t, second, remote.Subscription{Topic: topic, Name: "s", Credits: 1}, func(context.Context, *messages.Lease) error {
-		held <- "second"
+	// The same subscriber in another process gets what is due now. The first one goes on with its timer,
+	// which the other one must not get before.
+	subscribe(t, second, remote.Subscription{Topic: topic, Name: "s", Credits: 1}, func(_ context.Context, l *messages.Lease) error {
+		held <- "second " + l.GetId()
 		return nil
 	})
-	require.Equal(t, "second", receive(t, held))
+	for _, id := range []string{"b", "c"} {
+		_, err = n.topic.Schedule(t.Context(), first, "x", wakebell.ID(id))
+		require.NoError(t, err)
+		require.Equal(t, "second "+id, receive(t, held))
+	}
 	close(release)
 	n.settled(t)
+	require.Empty(t, held)
 }
 
 func TestCancelledTimerEndsContextOfItsSubscriber(t *testing.T) {

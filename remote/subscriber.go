@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,7 +32,8 @@ type Subscription struct {
 
 	// Name identifies the subscriber among those of the topic with the same
 	// credentials, 1 to 256 bytes. Use the same name after a restart. A later
-	// subscription with the same name replaces the earlier one.
+	// subscription with the same name replaces the earlier one, which gets no more
+	// leases and keeps those that it has. After a crash these expire.
 	Name string
 
 	// Credits are how many timers are handled at once, 1 to 10,000. Default: 5.
@@ -76,7 +78,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, chain: c.cfg.chain,
 		running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{}, lost: map[uint64]struct{}{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
-		feed: make(chan leaseJob), began: time.Now(),
+		feed: make(chan leaseJob), began: time.Now(), instance: rand.Text(),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := c.link.join(t); err != nil {
@@ -116,6 +118,8 @@ type subscriber struct {
 	asking sync.WaitGroup // requests to subscribe
 	began  time.Time      // zero of the clock that the node receives
 
+	instance string // random: a later process with the same name has not its leases
+
 	mu        sync.Mutex
 	stopped   bool
 	running   map[uint64]*runningLease
@@ -144,7 +148,7 @@ func (t *subscriber) subscribe() {
 	t.mu.Unlock()
 	t.link.done.Go(func() {
 		defer t.asking.Done()
-		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
+		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Instance: t.instance, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
 		if q := t.of.Queue; q.Name != "" {
 			request.Queue = &messages.Queue{Separator: q.Separator, DeadLetters: q.DeadLetters}
 		}
@@ -224,8 +228,8 @@ func (t *subscriber) resumed() {
 }
 
 // reconcile releases the leases that the node lists for this subscriber and that it
-// does not have, for example because its process was restarted. Those that it has lost
-// while their handlers go on expire.
+// does not have, for example because its link broke before they arrived. Those that it has
+// lost while their handlers go on expire.
 func (t *subscriber) reconcile(m *messages.SubscribeResponse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -236,22 +236,33 @@ class Subscriptions(Case):
     async def test_a_new_subscription_replaces_the_former_of_its_name(self) -> None:
         topic = name()
         began, finish = asyncio.Event(), asyncio.Event()
-        taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        taken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         async def hang(lease: Lease) -> None:
             began.set()
             await finish.wait()
 
         async def take(lease: Lease) -> None:
-            taken.set_result(lease.attempt)
+            taken.set_result(lease.id)
 
         await self.client.subscribe(topic, hang, name="s")
-        await self.client.schedule(topic, "x")
+        await self.client.schedule(topic, "x", id="first")
         await began.wait()
         async with aio.Client(self.node.address, token=TOKEN) as other:
             await other.subscribe(topic, take, name="s")
-            self.assertEqual(await taken, 1)  # it was released, and did not expire
-        finish.set()
+            await self.client.schedule(topic, "x", id="second")
+            self.assertEqual(await taken, "second")  # the handler of the first goes on
+            self.assertEqual((await self.client.get(topic, "first")).attempts, 1)
+            finish.set()
+
+            async def is_settled() -> bool:
+                try:
+                    await self.client.get(topic, "first")
+                except errors.NotFoundError:
+                    return True
+                return False
+
+            await eventually(is_settled)
 
     async def test_messages_of_a_queue_are_handled(self) -> None:
         queue = Queue(name())

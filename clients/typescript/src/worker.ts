@@ -1,4 +1,5 @@
 /** What a subscription does: leases, their handlers and their verdicts. */
+import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { errorOf } from "./codes.js";
@@ -48,6 +49,7 @@ export class Worker implements Listener {
   readonly #running = new Map<bigint, Running>();
   readonly #lost = new Set<bigint>(); // deliveries without a lease here, whose handlers have not returned
   readonly #began = performance.now(); // zero of the clock that the node receives
+  readonly #instance = randomUUID(); // a later process with the same name has not its leases
   #verdicts: Verdict[] = [];
   #flushing = false;
   #clockSent = 0;
@@ -141,7 +143,7 @@ export class Worker implements Listener {
 
   #request(credits: number): SubscribeRequest {
     return create(SubscribeRequestSchema, {
-      topic: this.topic, subscriber: this.name, credits, clock: this.#clock(),
+      topic: this.topic, subscriber: this.name, credits, clock: this.#clock(), instance: this.#instance,
       ...(this.queue === undefined ? {} : { queue: values.queueOf(this.queue) }),
     });
   }

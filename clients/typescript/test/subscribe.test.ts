@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ClosedError, ConflictError, InvalidError, json, LeaseCancelledError, LeaseDrainingError, LeaseLostError, Reject, Retry, TurnLostError, type Lease } from "../src/index.js";
+import { ClosedError, ConflictError, InvalidError, json, LeaseCancelledError, LeaseDrainingError, LeaseLostError, NotFoundError, Reject, Retry, TurnLostError, type Lease } from "../src/index.js";
 import type { Link } from "../src/link.js";
 import { LeasesEndedSchema, LeasesSchema, SubscribeResponseSchema, type SubscribeResponse } from "../src/pb/remote_pb.js";
 import { LeaseSchema } from "../src/pb/wakebell_pb.js";
@@ -160,18 +160,28 @@ describe("subscriptions", () => {
   });
 
   test("a new subscription replaces the former of its name", async () => {
-    const topic = name(), began = deferred<void>(), finish = deferred<void>(), taken = deferred<number>();
+    const topic = name(), began = deferred<void>(), finish = deferred<void>(), taken = deferred<string>();
     await client.subscribe(topic, { name: "s" }, async () => {
       began.resolve();
       await finish.promise;
     });
-    await client.schedule(topic, "x");
+    await client.schedule(topic, "x", { id: "first" });
     await began.promise;
     const other = dial(node);
-    await other.subscribe(topic, { name: "s" }, (lease) => taken.resolve(lease.attempt));
-    assert.equal(await taken.promise, 1); // it was released, and did not expire
-    await other.close();
+    await other.subscribe(topic, { name: "s" }, (lease) => taken.resolve(lease.id));
+    await client.schedule(topic, "x", { id: "second" });
+    assert.equal(await taken.promise, "second"); // the handler of the first goes on
+    assert.equal((await client.get(topic, "first")).attempts, 1);
     finish.resolve();
+    await eventually(async () => {
+      try {
+        await client.get(topic, "first");
+        return false;
+      } catch (error) {
+        return error instanceof NotFoundError;
+      }
+    });
+    await other.close();
   });
 
   test("messages of a queue are handled", async () => {

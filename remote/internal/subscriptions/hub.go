@@ -30,7 +30,7 @@ type hub struct {
 	end   context.CancelFunc
 
 	subscribers   map[subscriberKey]*subscriber
-	departed      map[*subscriber]struct{} // they have ended, and leases of theirs expire
+	departed      map[*subscriber]struct{} // they have ended or were replaced, and leases of theirs are left
 	order         []*subscriber            // subscribers that can take leases, in turn
 	turn          int
 	held          map[uint64]*held // by delivery
@@ -62,6 +62,7 @@ type subscriberKey struct {
 
 type subscriber struct {
 	key        subscriberKey
+	instance   string // what subscribed: a process, or else its session or actor
 	generation uint64
 	credits    int
 	to         *actor.PID // nil: unreachable or ended
@@ -147,7 +148,7 @@ func (h *hub) Receive(c actor.Context) {
 	case lingerOver:
 		h.tune()
 	case *messages.UnsubscribeRequest:
-		h.unsubscribe(m, owner)
+		h.unsubscribe(m, owner, c.Sender())
 		c.Respond(&messages.UnsubscribeResponse{Request: m.GetRequest()})
 	case *messages.Verdicts:
 		h.verdicts(m, owner, c.Sender())
@@ -216,6 +217,8 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	}
 	if s == nil {
 		s = h.join(key, of)
+	} else if s.instance != instanceOf(m, c.Sender()) {
+		h.replace(s)
 	} else if s.to != nil && !s.to.Equal(c.Sender()) {
 		c.Unwatch(s.to)
 	}
@@ -224,6 +227,8 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	s.credits, s.to, s.out, s.clock = credits, c.Sender(), nil, clock{}
 	s.clock.update(m.GetClock(), time.Now())
 	h.remember(s, host)
+	s.instance = instanceOf(m, c.Sender())
+	h.resume(s)
 	c.Watch(s.to)
 	if !slices.Contains(h.order, s) {
 		h.order = append(h.order, s)
@@ -251,8 +256,13 @@ func (h *hub) answerAsked() {
 	h.deal()
 }
 
-func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
-	if s := h.subscribers[subscriberKey{owner: owner, name: m.GetSubscriber()}]; s != nil {
+// unsubscribe ends the subscription of the sender. A process that another one of its name has
+// replaced ends only what is left of its own.
+func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string, sender *actor.PID) {
+	key := subscriberKey{owner: owner, name: m.GetSubscriber()}
+	if former := h.former(key, sender); former != nil {
+		h.endReplaced(former, m.GetRunning()...)
+	} else if s := h.subscribers[key]; s != nil {
 		h.endSubscription(s, m.GetRunning()...)
 	}
 }
@@ -264,18 +274,23 @@ func (h *hub) unsubscribe(m *messages.UnsubscribeRequest, owner string) {
 func (h *hub) endSubscription(s *subscriber, running ...uint64) {
 	h.leaveOrder(s)
 	s.to, s.out, s.awaited = nil, nil, false
-	expire := make(map[uint64]bool, min(len(running), s.used))
-	for _, delivery := range running {
+	if slices.ContainsFunc(running, func(delivery uint64) bool { l := h.held[delivery]; return l != nil && l.of == s }) {
+		h.departed[s] = struct{}{}
+	}
+	h.drop(s)
+	h.tune() // before the released leases are due again
+	h.release(s, running)
+}
+
+// release releases the leases of a subscription that has ended, but for those of deliveries.
+func (h *hub) release(s *subscriber, but []uint64) {
+	s.key.ended = s.generation // no later subscription settles them
+	expire := make(map[uint64]bool, min(len(but), s.used))
+	for _, delivery := range but {
 		if l := h.held[delivery]; l != nil && l.of == s {
 			expire[delivery] = true
 		}
 	}
-	if len(expire) > 0 {
-		h.departed[s] = struct{}{}
-	}
-	h.drop(s)
-	s.key.ended = s.generation // no later subscription settles them
-	h.tune()                   // before the released leases are due again
 	for delivery, l := range h.held {
 		if l.of == s && !expire[delivery] {
 			l.lease.Answer(l.lease.Release())

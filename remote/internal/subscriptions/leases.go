@@ -124,8 +124,12 @@ func (h *hub) leasesFor(s *subscriber, batch []*held, now time.Time) *messages.L
 // verdicts applies the verdicts of a subscriber.
 func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 	key := subscriberKey{owner: owner, name: m.GetSubscriber()}
-	if s := h.subscribers[key]; s != nil && same(s.to, sender) {
+	s := h.subscribers[key]
+	current := s != nil && same(s.to, sender)
+	if current {
 		s.clock.update(m.GetClock(), time.Now())
+	} else if from := h.former(key, sender); from != nil {
+		from.clock.update(m.GetClock(), time.Now())
 	}
 	settled := false
 	for _, v := range m.GetVerdicts() {
@@ -135,6 +139,10 @@ func (h *hub) verdicts(m *messages.Verdicts, owner string, sender *actor.PID) {
 			continue // another subscriber's, or expired
 		}
 		if _, more := answer.(*messages.Extend); more {
+			if former := l.of; current && former != s && !same(former.to, sender) { // an instance without a name is back
+				h.move(l, s)
+				h.forget(former)
+			}
 			l.lease.Extend()
 			continue
 		}

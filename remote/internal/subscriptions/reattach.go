@@ -23,7 +23,7 @@ type reattach struct{ pause time.Duration }
 
 // await keeps an unreachable subscriber if its peer is still connected.
 func (h *hub) await(s *subscriber) {
-	if there, _ := h.guard.Peers.Reach(s.to.GetAddress()); there {
+	if there, _ := h.guard.Peers.Reach(s.to.GetAddress()); there && h.subscribers[s.key] == s {
 		s.awaited = true
 		h.reattachAfter(reattachFirst)
 	}

@@ -118,6 +118,8 @@ func (r *router) hub(c actor.Context, m *messages.SubscribeRequest) (*actor.PID,
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "topic: want 1 to 512 bytes")
 	case m.GetSubscriber() == "" || len(m.GetSubscriber()) > maxSubscriber:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "subscriber: want 1 to 256 bytes")
+	case len(m.GetInstance()) > maxInstance:
+		return nil, messages.Failure(messages.Code_CODE_INVALID, "instance: want at most 64 bytes")
 	case len(m.GetQueue().GetSeparator())+len(m.GetQueue().GetDeadLetters()) > maxName:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "queue: want at most 512 bytes")
 	case m.GetCredits() < 1 || m.GetCredits() > maxCredits:

@@ -17,6 +17,7 @@ const (
 	maxSubscribers = 1000
 	maxName        = 512 // bytes of a topic
 	maxSubscriber  = 256 // bytes of a subscriber's name
+	maxInstance    = 64  // bytes of what a process calls itself
 )
 
 // half returns how much of a resource one party may hold while others hold the given

@@ -32,6 +32,11 @@ func (h *hub) graceOver(m graceOver) {
 	if s := h.subscribers[m.key]; s != nil && s.generation == m.generation && s.to == nil {
 		h.endSubscription(s)
 	}
+	for former := range h.departed {
+		if former.key == m.key && former.generation == m.generation && former.to == nil {
+			h.endReplaced(former)
+		}
+	}
 }
 
 // outOfReach detaches the subscribers behind a broken link. Their leases run until
@@ -41,7 +46,7 @@ func (h *hub) outOfReach(pid *actor.PID) {
 		h.await(s)
 		h.detach(s)
 	}
-	for _, s := range h.subscribers {
+	for s := range h.all() {
 		if s.to == nil && same(s.last, pid) {
 			s.generation++ // its earlier end was caused by the link: cancel graceOver
 		}
@@ -53,7 +58,7 @@ func same(a, b *actor.PID) bool {
 }
 
 func (h *hub) At(pid *actor.PID) (all []*subscriber) {
-	for _, s := range h.subscribers {
+	for s := range h.all() {
 		if same(s.to, pid) {
 			all = append(all, s)
 		}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Subscription:
         if not _outcome.is_async(handler):
             self._pool = ThreadPoolExecutor(credits, thread_name_prefix=f"wakebell-{topic}")
         self._began = time.monotonic()  # zero of the clock that the node receives
+        self._instance = secrets.token_hex(16)  # a later process with the same name has not its leases
         self._running: dict[int, _Running] = {}
         self._lost: dict[int, float] = {}  # deliveries whose handlers may go on, until the node's leases end
         self._verdicts: list[remote_pb2.Verdict] = []
@@ -154,7 +156,12 @@ class Subscription:
 
     def _subscribe_request(self, credits: int) -> remote_pb2.SubscribeRequest:
         return remote_pb2.SubscribeRequest(
-            topic=self._topic, subscriber=self._name, credits=credits, queue=self._queue, clock=self._clock()
+            topic=self._topic,
+            subscriber=self._name,
+            credits=credits,
+            queue=self._queue,
+            clock=self._clock(),
+            instance=self._instance,
         )
 
     async def _ask_subscription(self, credits: int) -> remote_pb2.SubscribeResponse:

@@ -211,9 +211,10 @@ class Reply(_message.Message):
     def __init__(self, error: _Optional[_Union[_gateway_pb2.Error, _Mapping]] = ..., schedule: _Optional[_Union[_gateway_pb2.ScheduleResponse, _Mapping]] = ..., schedule_batch: _Optional[_Union[_gateway_pb2.ScheduleBatchResponse, _Mapping]] = ..., cancel: _Optional[_Union[_gateway_pb2.CancelResponse, _Mapping]] = ..., get_timer: _Optional[_Union[_gateway_pb2.GetTimerResponse, _Mapping]] = ..., list_timers: _Optional[_Union[_gateway_pb2.ListTimersResponse, _Mapping]] = ..., reschedule: _Optional[_Union[_gateway_pb2.RescheduleResponse, _Mapping]] = ..., run_now: _Optional[_Union[_gateway_pb2.RunNowResponse, _Mapping]] = ..., get_topic_stats: _Optional[_Union[_gateway_pb2.GetTopicStatsResponse, _Mapping]] = ..., subscribe: _Optional[_Union[SubscribeResponse, _Mapping]] = ..., unsubscribe: _Optional[_Union[UnsubscribeResponse, _Mapping]] = ..., leases: _Optional[_Union[Leases, _Mapping]] = ..., leases_extended: _Optional[_Union[LeasesExtended, _Mapping]] = ..., leases_ended: _Optional[_Union[LeasesEnded, _Mapping]] = ..., put_recurring: _Optional[_Union[_recurring_pb2.PutRecurringResponse, _Mapping]] = ..., delete_recurring: _Optional[_Union[_recurring_pb2.DeleteRecurringResponse, _Mapping]] = ..., enable_recurring: _Optional[_Union[_recurring_pb2.EnableRecurringResponse, _Mapping]] = ..., run_recurring: _Optional[_Union[_recurring_pb2.RunRecurringResponse, _Mapping]] = ..., get_recurring: _Optional[_Union[_recurring_pb2.GetRecurringResponse, _Mapping]] = ..., list_recurring: _Optional[_Union[_recurring_pb2.ListRecurringResponse, _Mapping]] = ..., preview_recurring: _Optional[_Union[_recurring_pb2.PreviewRecurringResponse, _Mapping]] = ..., guard_turn: _Optional[_Union[_gates_pb2.GuardTurnResponse, _Mapping]] = ..., publish: _Optional[_Union[_queues_pb2.PublishResponse, _Mapping]] = ..., turn: _Optional[_Union[_gates_pb2.Turn, _Mapping]] = ..., turn_refused: _Optional[_Union[_gates_pb2.TurnRefused, _Mapping]] = ..., turn_lost: _Optional[_Union[_gates_pb2.TurnLost, _Mapping]] = ..., extend_turn: _Optional[_Union[_gates_pb2.ExtendTurnResponse, _Mapping]] = ..., release_turn: _Optional[_Union[_gates_pb2.ReleaseTurnResponse, _Mapping]] = ..., get_join: _Optional[_Union[_endings_pb2.GetJoinResponse, _Mapping]] = ..., list_parts: _Optional[_Union[_endings_pb2.ListPartsResponse, _Mapping]] = ..., add_parts: _Optional[_Union[_endings_pb2.AddPartsResponse, _Mapping]] = ..., close_join: _Optional[_Union[_endings_pb2.CloseJoinResponse, _Mapping]] = ..., cancel_join: _Optional[_Union[_endings_pb2.CancelJoinResponse, _Mapping]] = ..., keep: _Optional[_Union[_wakebell_pb2.KeepResponse, _Mapping]] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
-    __slots__ = ["clock", "credits", "queue", "request", "subscriber", "timeout", "topic"]
+    __slots__ = ["clock", "credits", "instance", "queue", "request", "subscriber", "timeout", "topic"]
     CLOCK_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     SUBSCRIBER_FIELD_NUMBER: _ClassVar[int]
@@ -221,12 +222,13 @@ class SubscribeRequest(_message.Message):
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     clock: _duration_pb2.Duration
     credits: int
+    instance: str
     queue: _queues_pb2.Queue
     request: int
     subscriber: str
     timeout: _duration_pb2.Duration
     topic: str
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., subscriber: _Optional[str] = ..., credits: _Optional[int] = ..., queue: _Optional[_Union[_queues_pb2.Queue, _Mapping]] = ..., clock: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., subscriber: _Optional[str] = ..., credits: _Optional[int] = ..., queue: _Optional[_Union[_queues_pb2.Queue, _Mapping]] = ..., clock: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., instance: _Optional[str] = ...) -> None: ...
 
 class SubscribeResponse(_message.Message):
     __slots__ = ["generation", "held", "request"]

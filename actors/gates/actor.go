@@ -25,8 +25,8 @@ type gatekeeper struct {
 	// Messages of its goroutines carry it, because mailboxes outlive a restart.
 	incarnation  *incarnation
 	parts        map[int]*part
-	queues       map[string]*gateQueue // of all parts
-	owners       map[string]*turnOwner
+	queues       map[string]*gateQueue             // of all parts
+	owners       map[string][]*turnOwner           // by actor
 	remotePlaces remotePlaces                      // tickets and turns of remote owners
 	permits      func(principal, gate string) bool // of RightsChanged; nil: they have not changed
 
@@ -195,7 +195,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 
 func (k *gatekeeper) start(c actor.Context) {
 	k.self, k.root = c.Self(), c.ActorSystem().Root
-	k.parts, k.queues, k.owners = map[int]*part{}, map[string]*gateQueue{}, map[string]*turnOwner{}
+	k.parts, k.queues, k.owners = map[int]*part{}, map[string]*gateQueue{}, map[string][]*turnOwner{}
 	k.remotePlaces = newRemotePlaces()
 	incarnation := &incarnation{process: k.cfg.Process()}
 	//nolint:forbidigo // the context lasts as long as the incarnation, which

@@ -3,6 +3,7 @@ package gates
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func (k *gatekeeper) requestTurn(c actor.Context, m *messages.AcquireTurnRequest
 		refuse(messages.Code_CODE_INVALID, fmt.Sprintf("ttl: %v, want %v to %v", ttl, minTurnTTL, maxTurnTTL))
 		return
 	}
-	if o := k.owners[sender.String()]; o != nil && o.at[place] != nil {
+	if o := k.ownerOf(sender, principal.Of(c)); o != nil && o.at[place] != nil {
 		k.owner(c, from) // it is watched again if its link broke
 		if w := o.at[place]; w.ttl > 0 && m.GetTtl() != nil {
 			k.repeatRequest(w, m.GetRequest())
@@ -114,16 +115,40 @@ func remoteHolderOf(c actor.Context) *remoteHolder {
 // owner returns the sender of a message as an owner, and watches it.
 func (k *gatekeeper) owner(c actor.Context, holder *remoteHolder) *turnOwner {
 	sender := c.Sender()
-	o := k.owners[sender.String()]
+	o := k.ownerOf(sender, principal.Of(c))
 	if o == nil {
 		o = &turnOwner{pid: sender, principal: principal.Of(c), holder: holder, at: map[turnPlace]*waiter{}, detached: true}
-		k.owners[sender.String()] = o
+		k.owners[sender.String()] = append(k.owners[sender.String()], o)
 	}
 	if o.detached {
 		o.detached, o.done = false, func() { c.Unwatch(sender) }
 		c.Watch(sender)
 	}
 	return o
+}
+
+// ownerOf returns the owner that an actor is for a principal, or nil. An address can pass to another
+// principal, which has not the places of the first one.
+func (k *gatekeeper) ownerOf(pid *actor.PID, principal string) *turnOwner {
+	for _, o := range k.owners[pid.String()] {
+		if o.principal == principal {
+			return o
+		}
+	}
+	return nil
+}
+
+// dropOwner forgets an owner without places. Its actor is watched while it is the owner of others.
+func (k *gatekeeper) dropOwner(o *turnOwner) {
+	left := slices.DeleteFunc(k.owners[o.pid.String()], func(other *turnOwner) bool { return other == o })
+	if !slices.ContainsFunc(left, func(other *turnOwner) bool { return !other.detached }) {
+		o.done()
+	}
+	if len(left) > 0 {
+		k.owners[o.pid.String()] = left
+	} else {
+		delete(k.owners, o.pid.String())
+	}
 }
 
 func (k *gatekeeper) own(o *turnOwner, w *waiter) {
@@ -154,7 +179,7 @@ func (k *gatekeeper) findOwned(c actor.Context, name string, place, fence uint64
 		return nil
 	}
 	at := turnPlace{name, place}
-	if o := k.owners[sender.String()]; o != nil && o.at[at] != nil {
+	if o := k.ownerOf(sender, principal.Of(c)); o != nil && o.at[at] != nil {
 		return k.owner(c, o.holder).at[at] // it is watched again if its link broke
 	}
 	q := k.queues[name]
@@ -202,21 +227,22 @@ func (k *gatekeeper) releaseOwned(c actor.Context, m *messages.ReleaseTurnReques
 // unreachable actor continue until the ttl ends: the actor may be at work. A session or a
 // request of HTTP that ended before it was watched does not say why: its link may have broken.
 func (k *gatekeeper) ownerGone(m *actor.Terminated) {
-	o := k.owners[m.GetWho().String()]
-	if o == nil || o.detached {
-		return
-	}
-	o.detached, o.done = true, func() {}
 	unreachable := m.GetWhy() == actor.TerminatedReason_AddressTerminated ||
 		m.GetWhy() == actor.TerminatedReason_NotFound && m.GetWho().GetAddress() == k.self.GetAddress()
-	for _, w := range o.at {
-		if unreachable && w.turn != nil && w.ttl > 0 {
+	for _, o := range slices.Clone(k.owners[m.GetWho().String()]) {
+		if o.detached {
 			continue
 		}
-		k.withdraw(w)
-	}
-	if len(o.at) == 0 {
-		delete(k.owners, m.GetWho().String())
+		o.detached, o.done = true, func() {}
+		for _, w := range o.at {
+			if unreachable && w.turn != nil && w.ttl > 0 {
+				continue
+			}
+			k.withdraw(w)
+		}
+		if len(o.at) == 0 {
+			k.dropOwner(o)
+		}
 	}
 }
 
@@ -283,7 +309,6 @@ func (k *gatekeeper) forgetWaiter(w *waiter) {
 	delete(o.at, at)
 	k.remotePlaces.add(o.holder, -1)
 	if len(o.at) == 0 {
-		o.done()
-		delete(k.owners, o.pid.String())
+		k.dropOwner(o)
 	}
 }

@@ -104,3 +104,38 @@ func TestActorIsWatchedAgainAfterItsLinkBroke(t *testing.T) {
 		})
 	}
 }
+
+// An address passes to a process of another principal, which names its actor as the first one did:
+// it has neither the turn of the first one nor its places, and what it takes is its own.
+func TestAddressOfAnotherPrincipalHasNotItsTurns(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, clerks := startClerks(t, "first")
+		first := clerks[0]
+		other := &clerk{gates: g, of: "other", pid: first.pid, got: first.got}
+		first.send(&messages.AcquireTurnRequest{Gate: "gate", Place: 1, Ttl: durationpb.New(time.Minute)})
+		<-time.After(time.Second)
+		turn := gets[*messages.Turn](t, first)
+		for _, fence := range []uint64{0, turn.GetFence()} {
+			other.send(&messages.ReleaseTurnRequest{Gate: "gate", Place: 1, Fence: fence})
+			require.NotEmpty(t, gets[*messages.ReleaseTurnResponse](t, other).GetReason())
+			other.send(&messages.ExtendTurnRequest{Gate: "gate", Place: 1, Fence: fence})
+			require.Nil(t, gets[*messages.ExtendTurnResponse](t, other).GetGood())
+		}
+		other.send(&messages.AcquireTurnRequest{Gate: "gate", Place: 1, Ttl: durationpb.New(time.Minute)})
+		require.Empty(t, other.got, "it waits: the place of the first one is not its own")
+		first.send(&messages.ReleaseTurnRequest{Gate: "gate", Place: 1, Fence: turn.GetFence()})
+		<-time.After(time.Second)
+		require.Empty(t, gets[*messages.ReleaseTurnResponse](t, first).GetReason())
+		require.Greater(t, gets[*messages.Turn](t, other).GetFence(), turn.GetFence())
+
+		first.send(&messages.AcquireTurnRequest{Gate: "gate", Place: 1})
+		require.Empty(t, first.got, "it waits")
+		require.NoError(t, g.system.Root.StopFuture(first.pid).Wait())
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		_, err := g.Acquire(ctx, "gate", false)
+		require.NoError(t, err, "the end of the actor releases the turn and the place")
+		require.NoError(t, g.Close())
+	})
+}

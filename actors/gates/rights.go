@@ -2,6 +2,7 @@ package gates
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -19,11 +20,13 @@ var errNoRight = fmt.Errorf("%w: the principal has no right to the gate", exchan
 
 func (k *gatekeeper) rightsChanged(m RightsChanged) {
 	k.permits = m.Permits
-	for _, o := range k.owners {
-		for _, w := range o.at {
-			if w.turn == nil && !k.permitted(o.holder, w.gate) {
-				k.refuse(w, errNoRight)
-				k.leave(w)
+	for _, sameActor := range k.owners {
+		for _, o := range slices.Clone(sameActor) {
+			for _, w := range o.at {
+				if w.turn == nil && !k.permitted(o.holder, w.gate) {
+					k.refuse(w, errNoRight)
+					k.leave(w)
+				}
 			}
 		}
 	}

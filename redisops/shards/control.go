@@ -36,7 +36,8 @@ func (s *Store) Resume(ctx context.Context, topic string) (wakebelltype.Control,
 }
 
 // Retune replaces the overrides of a topic; see [timers.Timers.Retune]. MaxInFlight must
-// be at least the number of shards, because each has at least 1.
+// be at least the number of shards, also of those that a resharding has announced, because
+// each has at least 1.
 func (s *Store) Retune(ctx context.Context, topic string, set wakebelltype.Settings) (wakebelltype.Control, error) {
 	var l sharding.Layout
 	err := s.layouts.Renew(ctx) // another client may have divided the topic a moment ago
@@ -44,7 +45,7 @@ func (s *Store) Retune(ctx context.Context, topic string, set wakebelltype.Setti
 		l, err = s.layout(ctx, topic)
 	}
 	if err == nil {
-		err = checkInFlight(set, l.Count())
+		err = checkInFlight(set, max(l.Count(), l.To)) // a resharding that is announced begins with these settings
 	}
 	if err != nil {
 		return wakebelltype.Control{}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -147,7 +148,11 @@ func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layo
 		case now.Sub(time.UnixMilli(l.Since)) < settleAfter:
 			return l, nil
 		}
-		if err := s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n)); err != nil {
+		err = s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n))
+		if errors.Is(err, wakebelltype.ErrInvalid) { // MaxInFlight was changed at the time of the announcement
+			moving = err
+			return l.Announced(0, now), nil
+		} else if err != nil {
 			return l, err
 		}
 		if next, err = s.resharded(ctx, topic, l, n, now); err != nil {

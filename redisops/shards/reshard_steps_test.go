@@ -182,3 +182,34 @@ func TestStepTakesFewBytesOfDeadLetters(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, dead, letters)
 }
+
+// Between the announcement of a resharding and its start, MaxInFlight stays at least the new number
+// of shards. If it is changed at the same moment, the resharding is refused, and its announcement ends.
+func TestMaxInFlightIsAtLeastAnnouncedShards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
+		f.schedule(t, timers.Entry{ID: "a"})
+		l, err := f.advance(t.Context(), f.topic, 4)
+		require.NoError(t, err)
+		require.Equal(t, 4, l.To)
+		_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 3})
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
+		_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 4})
+		require.NoError(t, err)
+
+		_, err = f.timers.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 3}) // it had read the layout before
+		require.NoError(t, err)
+		<-time.After(settleAfter)
+		_, err = f.advance(t.Context(), f.topic, 4)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
+		l, err = f.Layout(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.Zero(t, l.To)
+		require.Equal(t, 1, l.Count())
+		for p, err := range f.Reshard(t.Context(), f.topic, 2) {
+			require.NoError(t, err, "%+v", p)
+		}
+	})
+}

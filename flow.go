@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -188,7 +189,7 @@ func ExpireAfter(d time.Duration) ScheduleOption {
 }
 
 // expiry returns what ends the expired timers of a physical topic.
-func (s *System) expiry(h *Handler) *expiry.Topic {
+func (s *System) expiry(h *Handler, source *timers.TimerSource) *expiry.Topic {
 	reference := func(d *poller.Delivery, env envelope.Envelope) payload.Decoded {
 		return s.on.Payloads.Reference(payload.Encoded{Kind: wakebelltype.OutgoingTimer, Topic: h.topic, ID: d.ID, Headers: env.Headers, Body: env.Body, ContentType: env.ContentType})
 	}
@@ -198,13 +199,17 @@ func (s *System) expiry(h *Handler) *expiry.Topic {
 			s.discardBody(ctx, d.ID, d.Topic, reference(d, env), settle)
 		},
 		Send: func(ctx context.Context, d *poller.Delivery, env envelope.Envelope, reason string) error {
-			return s.sendExpired(ctx, *h, d, env, reason)
+			key, err := source.Key(ctx, d.ID)
+			if err != nil {
+				return err
+			}
+			return s.sendExpired(ctx, *h, d, env, key, reason)
 		},
 	}
 }
 
 // sendExpired schedules an expired timer on the topic of its handler's Expiry.
-func (s *System) sendExpired(ctx context.Context, h Handler, d *poller.Delivery, env envelope.Envelope, reason string) error {
+func (s *System) sendExpired(ctx context.Context, h Handler, d *poller.Delivery, env envelope.Envelope, key, reason string) error {
 	t := Timer[[]byte]{Body: slices.Clone(env.Body), Meta: meta(d, env)}
 	if s.on.Payloads != nil {
 		if _, err := s.decodePayload(ctx, h, &t); err != nil {
@@ -212,6 +217,7 @@ func (s *System) sendExpired(ctx context.Context, h Handler, d *poller.Delivery,
 		}
 	}
 	draft := NewTopic[[]byte](h.set.expiry.Topic).Draft(t.Body, ID(d.ID))
+	draft.key = key
 	draft.env = envelope.Envelope{Body: t.Body, ContentType: t.ContentType, CorrelationID: t.CorrelationID, ReplyTo: t.ReplyTo}
 	for _, header := range t.Headers {
 		if header.Key != wakebelltype.ExpiryHeader {

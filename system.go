@@ -183,7 +183,7 @@ func (s *System) actorTopic(h *Handler, physical string, shards int) poller.Topi
 	full := s.on.Prefix + h.topic
 	source, keys := s.source(h, physical)
 	if keys != nil {
-		of.expiry = s.expiry(h)
+		of.expiry = s.expiry(h, keys)
 	}
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)

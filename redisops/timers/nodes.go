@@ -3,12 +3,15 @@ package timers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -85,6 +88,15 @@ func reportsOf(fields map[string]string, now time.Time) (reports []wakebelltype.
 
 // maxUncount bounds the timers of one call of lua/snooze.lua.
 const maxUncount = 100
+
+// Key returns the key of a timer; empty: it has none, or the user has no right to read it.
+func (t *TimerSource) Key(ctx context.Context, id string) (string, error) {
+	entry, err := t.timers.RDB.HGet(ctx, t.keys().TimerKeys, id).Result()
+	if err != nil && !errors.Is(err, redis.Nil) && !scripts.IsDenied(err) {
+		return "", fmt.Errorf("read the key of %q on %q: %w", id, t.topic, scripts.Wrap(ctx, []string{t.keys().TimerKeys}, err))
+	}
+	return entry[min(placeBytes, len(entry)):], nil
+}
 
 // Uncount takes the attempts and failures back that nacks of these leases have counted,
 // because their timers were snoozed.

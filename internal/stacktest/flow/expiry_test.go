@@ -139,6 +139,33 @@ func TestExpiredTimerIsSentToAnotherTopic(t *testing.T) {
 	})
 }
 
+// An expired timer keeps its key on the other topic: it waits there for its turn.
+func TestExpiredTimerKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	for _, shards := range []int{1, 3} {
+		var sent []string
+		var release chan struct{}
+		cfg := wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(offers, func(context.Context, wakebell.Timer[int]) error { panic("expired") }, wakebell.Shards(shards),
+				wakebell.Expiry(wakebelltype.Expiry{After: time.Minute, Topic: "late-offers"})),
+			wakebell.Handle(wakebell.NewTopic[int]("late-offers"), func(ctx context.Context, timer wakebell.Timer[int]) error {
+				sent = append(sent, timer.ID)
+				<-release
+				return nil
+			}, wakebell.PerKey(1)),
+		}}
+		wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+			release = make(chan struct{}) // in virtual time
+			late(t, w, 3*time.Minute, wakebell.ID("a"), wakebell.Key("customer"))
+			late(t, w, 3*time.Minute, wakebell.ID("b"), wakebell.Key("customer"))
+			require.Equal(t, []string{"a"}, sent, "b waits for its key")
+			close(release)
+			w.Advance(time.Second)
+			require.Equal(t, []string{"a", "b"}, sent)
+		})
+	}
+}
+
 // Retries and snoozes do not expire: their timers have begun.
 func TestTimerThatHasBegunDoesNotExpire(t *testing.T) {
 	t.Parallel()

@@ -64,15 +64,22 @@ func TestUnusedQueuesAreRemoved(t *testing.T) {
 // topics shards divides a topic without timers, and shows the number.
 func TestTopicIsDivided(t *testing.T) {
 	b := setup(t)
+	code, stdout, stderr := b.call("topics", "shards", "TOPIC")
+	require.Equal(t, cli.ExitNotFound, code, stderr)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, b.topic)
+	b.fine("schedule", "-t", "TOPIC", "--id", "whole", "--in", "1d")
 	require.Regexp(t, `shards +1\n`, b.fine("topics", "shards", "TOPIC"))
+	b.fine("cancel", "-t", "TOPIC", "whole")
 	b.fine("topics", "shards", "TOPIC", "4")
+	require.Regexp(t, `shards +4\n`, b.fine("topics", "shards", "TOPIC"))
 	b.fine("topics", "shards", "TOPIC", "4")
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--in", "1d")
 	shown := objects(t, b.fine("topics", "shards", "TOPIC", "-o", "json"))[0]
 	require.NotEmpty(t, shown["since"])
 	delete(shown, "since")
 	require.Equal(t, map[string]any{"topic": b.topic, "shards": 4.0, "next": 0.0, "before": 1.0, "moving": true}, shown)
-	code, _, stderr := b.call("topics", "shards", "TOPIC", "8")
+	code, _, stderr = b.call("topics", "shards", "TOPIC", "8")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "which keeps its 4: its last change has not ended")
 	code, _, _ = b.call("topics", "shards", "TOPIC", "many")

@@ -41,6 +41,9 @@ none), before (the number before the last change, 0 if there was none), moving a
 		}
 		return a.Ask(ctx, func(c cli.Client) error {
 			l, err := ask(c)
+			if err == nil && len(args) == 1 && l.Shards <= 1 && l.Next == 0 && l.Before == 0 {
+				err = a.RequireTopic(ctx, c, args[0])
+			}
 			if err != nil {
 				return err
 			}

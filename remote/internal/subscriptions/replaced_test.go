@@ -73,7 +73,7 @@ func TestReplacedProcessKeepsItsLeases(t *testing.T) {
 	})
 }
 
-// A process that comes back has the leases from before another one replaced it, over whatever link.
+// A process that comes back has the leases from before another one replaced it, over any link.
 func TestProcessThatComesBackHasItsLeases(t *testing.T) {
 	t.Parallel()
 	withRouter(t, func(t *testing.T, s *stand) {

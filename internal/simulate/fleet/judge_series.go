@@ -23,7 +23,7 @@ func (j *judge) judgeSeries() {
 			}
 			before := s.gone == nil || at.Add(calmAfter).Before(s.gone.from) && !j.disturbed(at, s.gone.from)
 			handled := slices.ContainsFunc(runs, func(r *run) bool { return r.handled })
-			if s.put == done && before && !handled && !(len(runs) == 0 && j.overlaps(s, at)) {
+			if s.put == done && before && !handled && (len(runs) > 0 || !j.overlaps(s, at)) {
 				j.breaks("each instant of a schedule becomes one timer", "%s was not handled", id)
 			}
 			if s.gone != nil && s.deleted == done && at.After(s.gone.to) && len(runs) > 0 {

@@ -218,14 +218,15 @@ func (c *Core) maxSettled() int {
 
 // takeSettlements adds the queued settlements of a stream to f.
 func (c *Core) takeSettlements(s *Stream, f *Flight) {
-	taken, rejects, most := 0, 0, c.maxSettled()
+	taken, rejects, bytes, most := 0, 0, 0, c.maxSettled()
 	f.Settling = slices.Grow(f.Settling, min(len(s.toSettle), most))
 	f.Request.Settle = slices.Grow(f.Request.Settle, min(len(s.toSettle), most))
 	for _, v := range s.toSettle {
-		if len(f.Settling) == most || v.Kind == exchange.DeadLetter && rejects == maxReject {
+		if len(f.Settling) == most || v.Kind == exchange.DeadLetter && rejects == maxReject || bytes >= maxHeldBytes {
 			break
 		}
 		taken++
+		bytes += len(v.Lease.Token)
 		if v.Lease.refused != 0 { // an extension was refused meanwhile
 			v.answer()
 			continue

@@ -59,6 +59,9 @@ const (
 	// maxSettleByKey bounds the settlements of one exchange of a topic with limits by key:
 	// each wakes the next timer of its key. A stream settles no faster than it claims.
 	maxSettleByKey = 3 * maxClaim / 2
+	// maxHeldBytes bounds the bytes of the leases that one exchange settles, or extends, but for
+	// the last: a message of a queue is part of the token of its lease.
+	maxHeldBytes = 4 << 20
 	// maxReject bounds the timers that one exchange dead-letters: each is an entry of a stream
 	// with its payload.
 	maxReject = maxClaim / 2

@@ -169,6 +169,32 @@ func TestStepsDoNotAllocate(t *testing.T) { //nolint:paralleltest // allocations
 	}), 1.0, "an idle poll allocates its flight, or its watch")
 }
 
+// TestSettlementsOfLargeMessagesAreDivided checks how much one exchange settles: a script that takes all
+// messages of a busy consumer would hold Redis up.
+func TestSettlementsOfLargeMessagesAreDivided(t *testing.T) {
+	t.Parallel()
+	m, none := idle(t)
+	m.leases, m.runs = make([]Lease, 10), make([]run, 10)
+	reply := &exchange.Reply{Remaining: time.Minute, Next: -1}
+	for i := range m.leases {
+		token := exchange.Token(fmt.Sprint(i, strings.Repeat("x", maxHeldBytes/4)))
+		reply.Leases = append(reply.Leases, exchange.Lease{ID: fmt.Sprint(i), Claims: 1, Token: token})
+		m.runs[i].w = m.world
+	}
+	m.core.Hint(m.now, exchange.Hint{Kind: exchange.HintDue, Sent: m.now})
+	m.core.Advance(m.now)
+	m.answer(reply)
+	for i := range m.leases {
+		m.core.Finished(m.now, &m.leases[i], Outcome{Kind: Succeeded})
+	}
+	m.core.Advance(m.now)
+	for _, n := range []int{4, 4, 2} {
+		require.Len(t, m.flight.Settling, n)
+		m.answer(none)
+	}
+	require.EqualValues(t, 10, m.core.Counters.Acked.Load())
+}
+
 // collecting looks at the counters whenever its core has something done, as a collection of metrics
 // may at any time.
 type collecting struct {

@@ -96,15 +96,16 @@ func (c *Core) takeExtensions(s *Stream, f *Flight, now time.Time) {
 		return
 	}
 	s.extendDue = false
+	bytes := 0
 	for _, l := range s.held {
 		if !c.mayExtend(l, now) {
 			continue
 		}
-		if len(f.extended) == maxSettle {
+		if len(f.extended) == maxSettle || bytes >= maxHeldBytes {
 			s.extendDue = true // the rest is part of the next exchange
 			break
 		}
-		l.verify, l.extending = false, true
+		l.verify, l.extending, bytes = false, true, bytes+len(l.Token)
 		f.extended = append(f.extended, l)
 		f.Request.Extend = append(f.Request.Extend, l.held())
 	}

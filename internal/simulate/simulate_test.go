@@ -163,10 +163,11 @@ func sayShrunk(to io.Writer, s Shrunk) {
 func TestFaultsConcernNodesAndClients(t *testing.T) {
 	t.Parallel()
 	for seed, lines := range map[uint64][]string{
-		14: {"op restart Redis", " loses a request of ", ": the request is lost", "op refuse commands", " refuses a request of ", " is refused: ", " a replica takes over"},
-		4:  {" the clock of Redis steps by -1m0s", " the clock of Redis steps by 3s"},
-		28: {" lost: the payload of ", " lost: the place of ", " lost: marks of Once", " lost: the type of ", " has its type again"},
-		34: {" a replica takes over", "the reminder n1 arrives"},
+		14:  {"op restart Redis", " loses a request of ", ": the request is lost", "op refuse commands", " refuses a request of ", " is refused: ", " a replica takes over"},
+		4:   {" the clock of Redis steps by -1m0s", " the clock of Redis steps by 3s"},
+		34:  {" a replica takes over", "the reminder n1 arrives"},
+		124: {" lost: the payload of ", " lost: the place of ", " lost: the type of ", " has its type again"},
+		204: {" lost: timers_once:", " lost: q::processing:lease_deadlines of ", " lost: q::deduplication::"},
 	} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

@@ -22,6 +22,10 @@ const (
 	// docs/scale.md are from.
 	referenceCost = 6 * time.Millisecond
 
+	// largeCost bounds the CPU time of [large] on the same machine from above: it excuses none
+	// whose memory is not several times slower, as where each new page has to be reclaimed.
+	largeCost = 10 * time.Millisecond
+
 	meterTries = 5
 	meterShown = 160 // bytes of a command in a failure
 )
@@ -31,6 +35,15 @@ var reference = redis.NewScript(`
 for i = 1, 2000 do
   redis.call('ZADD', KEYS[1], i, 'timer ' .. i)
   redis.call('HSET', KEYS[2], 'timer ' .. i, 'payload ' .. i)
+end
+redis.call('DEL', KEYS[1], KEYS[2])`)
+
+// large is fixed work with members and fields of 200 KB, each of which takes new memory.
+var large = redis.NewScript(`
+local value = string.rep('ab', 100000)
+for i = 1, 10 do
+  redis.call('HSET', KEYS[1], value .. i, 'x')
+  redis.call('ZADD', KEYS[2], i, value .. i)
 end
 redis.call('DEL', KEYS[1], KEYS[2])`)
 
@@ -55,7 +68,7 @@ func (s *Server) Meter(t testing.TB, rdb *redis.Client) *Meter {
 
 // Bounded fails the test if a command of op takes more than [Bound] in each of up to 5
 // repetitions: other processes can make a command slow by chance. Each repetition must
-// do the same work. The bound is for an idle AMD EPYC; where the reference takes longer at
+// do the same work. The bound is for an idle AMD EPYC; where a reference takes longer at
 // the moment, commands may take longer by the same factor.
 func (m *Meter) Bounded(name string, op func()) {
 	m.t.Helper()
@@ -66,7 +79,7 @@ func (m *Meter) Bounded(name string, op func()) {
 		if m.slowest <= Bound {
 			return
 		}
-		slowness := Slowness(m.t, m.info)
+		slowness := max(Slowness(m.t, m.info), slownessOf(m.t, m.info, large, largeCost))
 		if float64(m.slowest) <= float64(Bound)*slowness {
 			return
 		}
@@ -81,17 +94,23 @@ func (m *Meter) Bounded(name string, op func()) {
 // the Redis of rdb, at the moment: the median of five runs. Nothing else may use the server.
 func Slowness(t testing.TB, rdb redis.UniversalClient) float64 {
 	t.Helper()
+	return slownessOf(t, rdb, reference, referenceCost)
+}
+
+// slownessOf returns by which factor a script takes longer than an expected cost.
+func slownessOf(t testing.TB, rdb redis.UniversalClient, script *redis.Script, cost time.Duration) float64 {
+	t.Helper()
 	keys := []string{Name(t), Name(t)}
 	took := make([]time.Duration, 5)
 	for i := range took {
 		before := mainThread(t, rdb)
-		if err := reference.Run(t.Context(), rdb, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
+		if err := script.Run(t.Context(), rdb, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
 			t.Errorf("redistest: reference: %v", err)
 		}
 		took[i] = mainThread(t, rdb) - before
 	}
 	slices.Sort(took)
-	return float64(took[len(took)/2]) / float64(referenceCost)
+	return float64(took[len(took)/2]) / float64(cost)
 }
 
 // mainThread returns the CPU time that Redis's main thread has used.

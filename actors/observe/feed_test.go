@@ -89,9 +89,14 @@ func TestNothingIsCollectedOrMissedWithoutWatchers(t *testing.T) {
 }
 
 // kept keeps the kinds of what is published.
-type kept struct{ kinds []wakebelltype.EventKind }
+type kept struct {
+	mu    sync.Mutex
+	kinds []wakebelltype.EventKind
+}
 
 func (k *kept) PublishEvents(_ context.Context, _ string, events []wakebelltype.Event) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, e := range events {
 		k.kinds = append(k.kinds, e.Kind)
 	}
@@ -127,6 +132,10 @@ func TestTopicThatIsLeftIsForgotten(t *testing.T) {
 				<-time.After(c.wait)
 				publisher.Leave(&f, c.says)
 				<-time.After(2 * MaxWatch)
+				events.mu.Lock()
+				defer events.mu.Unlock()
+				publisher.mu.Lock()
+				defer publisher.mu.Unlock()
 				require.Equal(t, c.want, events.kinds)
 				require.Empty(t, publisher.asked)
 				require.Empty(t, publisher.watched)

@@ -73,19 +73,22 @@ const answerLimit = requestTimeout + wire.AnswerWithin
 
 var errUnanswered = fmt.Errorf("no answer within %v", answerLimit)
 
-// Ask sends a question once and waits for its answer. Errors: errBroken, as a brokenError if it was sent, that of
-// ctx, those of wait, wakebell.ErrInvalid for a question that fits into no frame, which would
-// break the link, or errUnanswered if ctx has no deadline. An AcquireTurnRequest
+// Ask sends a question once and waits for its answer. Errors: errBroken, as a brokenError if it
+// was sent, that of ctx, those of wait, wakebell.ErrInvalid for a question that fits into no
+// frame or has a text that is not UTF-8, which would break the link, or errUnanswered if ctx
+// has no deadline. An AcquireTurnRequest
 // may wait for long, so it takes no place among the maxFlight requests, and its
 // caller repeats it after errUnanswered.
 func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Answer, error) {
 	if size := proto.Size(asked) + wire.EnvelopeOverhead; size > s.cfg.MaxMessage {
 		return nil, argument.Invalid("request", "%d bytes, the limit is MaxMessage, %d", size, s.cfg.MaxMessage)
-	} else if size > maxFrameBytes && !wire.Countable(asked) {
-		return nil, argument.Invalid("request", "more than %d values", wire.MaxParts-wire.FrameParts)
 	}
-	if _, err := proto.Marshal(asked); err != nil { // a text is not UTF-8, which would end the link with all others
+	data, err := proto.Marshal(asked)
+	switch {
+	case err != nil: // a text is not UTF-8, which would end the link with all others
 		return nil, argument.Invalid("request", "%v", err)
+	case len(data) > maxFrameBytes && !wire.Countable(data, asked.ProtoReflect().Descriptor()):
+		return nil, argument.Invalid("request", "more than %d values", wire.MaxParts-wire.FrameParts)
 	}
 	if err := s.wait(ctx); err != nil {
 		return nil, err
@@ -118,7 +121,6 @@ func (s *clientLink) Ask(ctx context.Context, asked wire.Question) (messages.Ans
 	if !bounded {
 		late = time.After(answerLimit)
 	}
-	var err error
 	select {
 	case a, ok := <-answer:
 		if !ok {

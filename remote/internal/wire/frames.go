@@ -17,11 +17,10 @@ const MaxParts = 200_000
 // FrameParts bounds the parts of a frame with one command besides those of its request.
 const FrameParts = 16
 
-// Countable reports whether a frame with this request alone has few enough parts.
-func Countable(request proto.Message) bool {
+// Countable reports whether a frame with this encoded request alone has few enough parts.
+func Countable(request []byte, of protoreflect.MessageDescriptor) bool {
 	budget := MaxParts - FrameParts
-	data, err := proto.Marshal(request)
-	return err != nil || CountParts(data, request.ProtoReflect().Descriptor(), &budget) == nil
+	return CountParts(request, of, &budget) == nil
 }
 
 var errTooManyParts = errors.New("a frame with too many parts")

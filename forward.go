@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -167,26 +168,39 @@ type crash struct{ error }
 
 func (c *crash) Unwrap() error { return c.error }
 
-// lease returns the message about a timer. Invalid UTF-8, as other programs may have written, is
-// replaced in its texts: the message of another process would end the link.
+// lease returns the message about a timer.
 func lease(t Timer[[]byte], ttl time.Duration) *messages.Lease {
-	headers := make(map[string]string, len(t.Headers))
-	for _, h := range t.Headers {
-		headers[text.Valid(h.Key)] = text.Valid(h.Value)
-	}
-	return &messages.Lease{
+	m := &messages.Lease{
 		Topic:         t.Topic,
-		Id:            text.Valid(t.ID),
+		Id:            t.ID,
 		Body:          t.Body,
-		ContentType:   text.Valid(t.ContentType),
-		CorrelationId: text.Valid(t.CorrelationID),
-		ReplyTo:       text.Valid(t.ReplyTo),
-		Headers:       headers,
+		ContentType:   t.ContentType,
+		CorrelationId: t.CorrelationID,
+		ReplyTo:       t.ReplyTo,
+		Headers:       t.Headers.Map(),
 		Activation:    timestamppb.New(t.Activation),
 		Delivered:     timestamppb.New(t.Delivered),
 		Attempt:       uint32(min(t.Attempt, 1<<31)),  // bounded
 		Failures:      uint32(min(t.Failures, 1<<31)), // bounded
 		Ttl:           durationpb.New(ttl),
+	}
+	repair(m)
+	return m
+}
+
+// repair replaces invalid UTF-8 in the texts of a lease, as other programs may have written: the
+// message of another process would end the link.
+func repair(m *messages.Lease) {
+	for _, s := range []*string{&m.Id, &m.ContentType, &m.CorrelationId, &m.ReplyTo} {
+		if !utf8.ValidString(*s) {
+			*s = text.Valid(*s)
+		}
+	}
+	for k, v := range m.GetHeaders() {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			delete(m.GetHeaders(), k)
+			m.Headers[text.Valid(k)] = text.Valid(v)
+		}
 	}
 }
 

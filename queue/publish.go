@@ -17,8 +17,9 @@ import (
 // published in one atomic round trip, up to 500 of them (250 with FullDropsOldest) and 1 MiB.
 //
 // After an error, the messages that are returned are published, and the others may
-// be. Call Publish again with the same drafts: it publishes no message twice within
-// a minute or, if all drafts have deduplication keys, within the window.
+// be. Call Publish again with the same drafts in the same order: it publishes no message twice
+// within a minute or, if all drafts have deduplication keys, within the window. With others
+// beside it, a draft without such a key is published again.
 func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]wakebelltype.QueuePublished, error) {
 	if c == nil || c.edge.Plain(ctx) {
 		return c.publish(ctx, drafts)

@@ -223,7 +223,7 @@ func DeduplicationKey(key string) PublishOption {
 }
 
 // Draft is a message that is not yet published. Queue.Draft makes it. Publishing
-// the same draft again is a retry: the message is published once.
+// the same drafts again is a retry: the messages are published once.
 type Draft struct {
 	Queue   Settings
 	Payload []byte

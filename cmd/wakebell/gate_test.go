@@ -53,9 +53,10 @@ func TestGateExecReceivesFence(t *testing.T) {
 // A signal ends the wait or the turn. Both ways the next waiter gets the turn.
 func TestGateHoldEndsWithSignal(t *testing.T) {
 	b := setup(t)
-	holder := b.start("gate", "hold", "TOPIC")
+	confirmed := []string{"gate", "hold", "TOPIC", "--signal-ttl", "1m"} // however slow this machine is
+	holder := b.start(confirmed...)
 	fence := holder.lines(1)[0]["fence"].(float64)
-	waiter := b.start("gate", "hold", "TOPIC")
+	waiter := b.start(confirmed...)
 	waiter.eventually(func() bool { return strings.Contains(b.fine("gate", "show", "TOPIC"), "waiter") })
 	shown := objects(t, b.fine("gate", "show", "TOPIC", "-o", "json"))[0]
 	require.InDelta(t, fence, shown["fence"], 0)
@@ -72,7 +73,7 @@ func TestGateHoldEndsWithSignal(t *testing.T) {
 	require.Zero(t, holder.stop())
 	require.Equal(t, "released", holder.lines(2)[1]["event"])
 	require.Greater(t, waiter.lines(1)[0]["fence"], fence)
-	unlucky := b.start("gate", "hold", "TOPIC")
+	unlucky := b.start(confirmed...)
 	unlucky.eventually(func() bool { return strings.Contains(b.fine("gate", "show", "TOPIC"), "waiter") })
 	require.Zero(t, unlucky.stop())
 	require.Empty(t, unlucky.out.String())

@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -85,8 +87,8 @@ func (m *Message) Tail() string {
 
 // Publish publishes messages, up to 500, with DropOldest 250, or 1 MiB in one atomic step. These are bytes as they
 // are stored: a control character takes six there, and a payload that is not UTF-8 twice
-// its size. It is safe to repeat with the same messages: those already published are
-// reported as Fresh again, for a minute, or within the window if they all have a Key. Errors wrap
+// its size. It is safe to repeat with the same messages in the same order: those already published
+// are reported as Fresh again, for a minute, or within the window if they all have a Key. Errors wrap
 // [wakebelltype.ErrInvalid], [ErrQueueFull] or [wakebelltype.ErrMemoryFull], if the failed
 // step wrote nothing, or [exchange.ErrUnavailable]. Earlier steps took effect.
 func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []wakebelltype.QueuePublished, dropped int, err error) {
@@ -161,7 +163,7 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 	k := q.keys
 	const fixed = 6
 	keys := make([]string, fixed, fixed+len(messages))
-	keys[0], keys[1], keys[2], keys[3] = k.pending, k.counts, k.hint, k.published+messages[0].tail
+	keys[0], keys[1], keys[2], keys[3] = k.pending, k.counts, k.hint, k.published+step(messages)
 	keys[5] = k.pending // a key that is not used needs no right of its own
 	codes := make([]byte, len(messages))
 	args := make([]any, 6+2*len(messages))
@@ -200,6 +202,18 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 		return nil, 0, err
 	}
 	return readPublished(text, len(messages))
+}
+
+// step names a step by its messages: with others beside it, a message is another call's.
+func step(messages []Message) string {
+	if len(messages) == 1 {
+		return messages[0].tail
+	}
+	digest := sha256.New()
+	for i := range messages {
+		digest.Write([]byte(messages[i].tail))
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:tailDigits/2])
 }
 
 func readPublished(text string, n int) ([]wakebelltype.QueuePublished, int, error) {

@@ -110,6 +110,7 @@ models: setup ## draw runs of all operations on timers and check what is deliver
 script-bounds: setup ## measure for how long each script blocks Redis at its largest settings, and write the table of docs/scale.md
 	$(GO) test ./redisops/internal/bounds -run '^TestEveryScriptIsBounded$$' -v -count 1 -timeout 0 -bounds.measure
 	$(GO) test ./redisops/timers -run 'HoldsUpRedis' -v -count 1 -timeout 0 -slow.measure
+	$(GO) test ./redisops/queue -run 'InFullQueues' -v -count 1 -timeout 0 -slow.measure
 
 stock: setup ## run programs on an unmodified protoactor-go against nodes: bursts, silence, restarts (FOR=10m SEED=1)
 	$(GO) test ./internal/stockpeer -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)

@@ -22,10 +22,6 @@ const (
 	// docs/scale.md are from.
 	referenceCost = 6 * time.Millisecond
 
-	// largeCost bounds the CPU time of [large] on the same machine from above: it excuses none
-	// whose memory is not several times slower, as where each new page has to be reclaimed.
-	largeCost = 10 * time.Millisecond
-
 	meterTries = 5
 	meterShown = 160 // bytes of a command in a failure
 )
@@ -35,15 +31,6 @@ var reference = redis.NewScript(`
 for i = 1, 2000 do
   redis.call('ZADD', KEYS[1], i, 'timer ' .. i)
   redis.call('HSET', KEYS[2], 'timer ' .. i, 'payload ' .. i)
-end
-redis.call('DEL', KEYS[1], KEYS[2])`)
-
-// large is fixed work with members and fields of 200 KB, each of which takes new memory.
-var large = redis.NewScript(`
-local value = string.rep('ab', 100000)
-for i = 1, 10 do
-  redis.call('HSET', KEYS[1], value .. i, 'x')
-  redis.call('ZADD', KEYS[2], i, value .. i)
 end
 redis.call('DEL', KEYS[1], KEYS[2])`)
 
@@ -74,43 +61,42 @@ func (m *Meter) Bounded(name string, op func()) {
 	m.t.Helper()
 	var tries []string
 	for range meterTries {
-		m.slowest, m.command = 0, ""
-		op()
-		if m.slowest <= Bound {
+		slowest, command := m.Slowest(op)
+		if slowest <= Bound {
 			return
 		}
-		slowness := max(Slowness(m.t, m.info), slownessOf(m.t, m.info, large, largeCost))
-		if float64(m.slowest) <= float64(Bound)*slowness {
+		slowness := Slowness(m.t, m.info)
+		if float64(slowest) <= float64(Bound)*slowness {
 			return
 		}
-		tries = append(tries, fmt.Sprintf("%v while the reference took %.1f times as long as it should: %s",
-			m.slowest, slowness, m.command))
+		tries = append(tries, fmt.Sprintf("%v while the reference took %.1f times as long as it should: %s", slowest, slowness, command))
 	}
 	m.t.Errorf("%s: a command took more than %v of CPU time, each of %d times:\n%s",
 		name, Bound, meterTries, strings.Join(tries, "\n"))
+}
+
+// Slowest returns the most CPU time that one command of op takes, and that command.
+func (m *Meter) Slowest(op func()) (time.Duration, string) {
+	m.slowest, m.command = 0, ""
+	op()
+	return m.slowest, m.command
 }
 
 // Slowness returns the factor by which fixed work of scripts takes longer than it should on
 // the Redis of rdb, at the moment: the median of five runs. Nothing else may use the server.
 func Slowness(t testing.TB, rdb redis.UniversalClient) float64 {
 	t.Helper()
-	return slownessOf(t, rdb, reference, referenceCost)
-}
-
-// slownessOf returns by which factor a script takes longer than an expected cost.
-func slownessOf(t testing.TB, rdb redis.UniversalClient, script *redis.Script, cost time.Duration) float64 {
-	t.Helper()
 	keys := []string{Name(t), Name(t)}
 	took := make([]time.Duration, 5)
 	for i := range took {
 		before := mainThread(t, rdb)
-		if err := script.Run(t.Context(), rdb, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
+		if err := reference.Run(t.Context(), rdb, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
 			t.Errorf("redistest: reference: %v", err)
 		}
 		took[i] = mainThread(t, rdb) - before
 	}
 	slices.Sort(took)
-	return float64(took[len(took)/2]) / float64(cost)
+	return float64(took[len(took)/2]) / float64(referenceCost)
 }
 
 // mainThread returns the CPU time that Redis's main thread has used.

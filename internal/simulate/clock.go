@@ -37,6 +37,7 @@ func (s *sim) stepClock(o Op) {
 	}
 	s.stepped = append(s.stepped, span{s.now().Add(-step), s.now()})
 	if step < 0 {
+		s.turns.setBack()
 		for _, of := range s.allStarts() {
 			of.setBack(-step)
 		}

@@ -164,6 +164,14 @@ func (t *turns) stepsFar(far bool) {
 	}
 }
 
+// setBack notes that the clock was set back: from the next exchange on the turn is good for its
+// lease, and not for longer.
+func (t *turns) setBack() {
+	if most := t.sim.now().Add(terms.Lease); t.until.After(most) {
+		t.until = most
+	}
+}
+
 // waiting returns how many tickets have not had their turn.
 func (t *turns) waiting() (n int) {
 	for _, g := range t.sim.guests {

@@ -180,7 +180,6 @@ func TestLeasesOfLeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 					close(release)
 					cancel()
 					leave()
-					require.NoError(t, <-nextOver)
 				}()
 				for _, id := range []string{"is interrupted", "succeeds", "goes on", "panics"} {
 					_, err := wakebell.NewTopic[string](orders).Schedule(t.Context(), clients[1], "x", wakebell.ID(id))
@@ -196,6 +195,7 @@ func TestLeasesOfLeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 					cancel()
 					require.NoError(t, <-over)
 				}
+				<-time.After(leaseTTL / 8) // the outcomes are stored
 				info, _, err := clients[1].Get(t.Context(), orders, "is interrupted")
 				require.NoError(t, err)
 				require.NotEqual(t, wakebell.StateRunning, info.State)
@@ -209,6 +209,10 @@ func TestLeasesOfLeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 						handled <- l.GetId()
 						return nil
 					})
+				}()
+				defer func() {
+					leave()
+					require.NoError(t, <-nextOver)
 				}()
 				require.Equal(t, "is interrupted", <-handled)
 				<-time.After(3 * leaseTTL / 8) // the end of the session, with which leases may be released, counts after a second
@@ -251,7 +255,6 @@ func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
 			close(release)
 			cancel()
 			leave()
-			require.NoError(t, <-nextOver)
 		}()
 		for _, body := range []string{"goes on", "x"} {
 			_, err := letters.Publish(t.Context(), clients[1].Queues(), body)
@@ -265,6 +268,10 @@ func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
 				second <- body
 				return err
 			})
+		}()
+		defer func() {
+			leave()
+			require.NoError(t, <-nextOver)
 		}()
 		cancel()
 		require.NoError(t, <-over)

@@ -102,7 +102,7 @@ func TestForecastEndsWithMaxRuns(t *testing.T) {
 	})
 }
 
-// Timers become due by the clock of Redis, whatever that of the process says.
+// Timers become due by the clock of Redis, even if that of the process is wrong.
 func TestForecastUsesClockOfRedis(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t)

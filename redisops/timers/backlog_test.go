@@ -87,7 +87,7 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// Timers become due by the clock of Redis, whatever that of the node says.
+// Timers become due by the clock of Redis, even if that of the node is wrong.
 func TestBacklogUsesClockOfRedis(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t)

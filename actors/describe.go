@@ -15,11 +15,8 @@ func (rt *Runtime) describe(c *poller.Shared) wakebelltype.NodeState {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	n.Outages = rt.outages[c.Source.Shard()].Ended
-	if c.Logical == "" {
-		return n
-	}
-	for _, other := range rt.topics {
-		if other != c && other.Logical == c.Logical {
+	for _, other := range rt.shards[c.Logical] {
+		if other != c {
 			n = joinStates(n, other.Describe(), rt.outages[other.Source.Shard()].Ended)
 		}
 	}

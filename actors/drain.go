@@ -107,10 +107,8 @@ func (s *supervisor) pauseForDrain(name string) {
 // drainRestarted asks a restarted poller to drain, if its previous incarnation
 // was asked to.
 func (s *supervisor) drainRestarted(poller *actor.PID) {
-	for _, r := range s.removals {
-		if r.poller.Equal(poller) {
-			s.drainPoller(poller, r.until)
-		}
+	if r := s.removals[topicOf(poller)]; r != nil && r.poller.Equal(poller) {
+		s.drainPoller(poller, r.until)
 	}
 	if s.drain != nil && s.drain.pollers {
 		s.drainPoller(poller, s.drain.until)

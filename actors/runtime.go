@@ -43,7 +43,6 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/metrics"
-	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -111,6 +110,7 @@ type Runtime struct {
 
 	mu           sync.Mutex                     // guards what follows
 	topics       map[string]*poller.Shared      // the supervisor alone changes them
+	shards       map[string][]*poller.Shared    // those of topics that are shards, by their logical topic
 	settings     *poller.Settings               // of the topic that was made last, for others that have the same
 	clocks       map[string]*observe.ClockWatch // by shard
 	outages      map[string]metrics.Outage      // by shard; the supervisor alone changes them
@@ -130,6 +130,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 			LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics,
 		},
 		topics:       map[string]*poller.Shared{},
+		shards:       map[string][]*poller.Shared{},
 		unresponsive: map[string]time.Time{},
 		started:      time.Now(), version: cfg.Version,
 		outages:   map[string]metrics.Outage{},
@@ -202,6 +203,9 @@ func (rt *Runtime) addTopic(t *poller.Shared) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.topics[t.Source.Name()] = t
+	if t.Logical != "" {
+		rt.shards[t.Logical] = append(rt.shards[t.Logical], t)
+	}
 }
 
 func (rt *Runtime) removeTopic(name string) {
@@ -209,9 +213,13 @@ func (rt *Runtime) removeTopic(name string) {
 	t := rt.topics[name]
 	delete(rt.topics, name)
 	delete(rt.unresponsive, name)
-	of, rest := sharding.Topic(name), false // of its shards
-	for other := range rt.topics {
-		rest = rest || sharding.Topic(other) == of
+	rest := false
+	if t != nil {
+		all := slices.DeleteFunc(rt.shards[t.Logical], func(shard *poller.Shared) bool { return shard == t })
+		if rt.shards[t.Logical] = all; len(all) == 0 {
+			delete(rt.shards, t.Logical)
+		}
+		rest = len(rt.shards[t.Name()]) > 0 || rt.topics[t.Name()] != nil
 	}
 	rt.mu.Unlock() // a feed that describes the node asks for its topics
 	if t != nil {

@@ -3,6 +3,8 @@ package actors
 import (
 	"context"
 	"net/url"
+	"path"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -149,4 +151,16 @@ func (s *supervisor) broadcast(message any) {
 
 // pollerName is the actor name of a topic's poller. A topic may hold any
 // text, an actor's name is a path.
-func pollerName(topic string) string { return "poller-" + url.PathEscape(topic) }
+func pollerName(topic string) string { return pollerPrefix + url.PathEscape(topic) }
+
+const pollerPrefix = "poller-"
+
+// topicOf is the topic of a child that is a poller; empty: it is none.
+func topicOf(child *actor.PID) string {
+	name, is := strings.CutPrefix(path.Base(child.GetId()), pollerPrefix)
+	topic, err := url.PathUnescape(name)
+	if !is || err != nil {
+		return ""
+	}
+	return topic
+}

@@ -117,21 +117,20 @@ func (s *supervisor) topicRemoved(c actor.Context, m *messages.TopicDrained) {
 
 // pollerStopped forgets a poller that has stopped.
 func (s *supervisor) pollerStopped(who *actor.PID) {
-	for name, r := range s.removals {
-		if r.drained == nil || !r.poller.Equal(who) {
-			continue
-		}
-		delete(s.removals, name)
-		delete(s.pollers, name)
-		s.rt.removeTopic(name)
-		s.resubscribeSoon()
-		for _, requester := range r.requesters {
-			s.root.Send(requester, topicReply{drained: r.drained})
-		}
-		if s.drain != nil { // a stopped poller no longer answers
-			s.answerDrain()
-		}
+	name := topicOf(who)
+	r := s.removals[name]
+	if r == nil || r.drained == nil || !r.poller.Equal(who) {
 		return
+	}
+	delete(s.removals, name)
+	delete(s.pollers, name)
+	s.rt.removeTopic(name)
+	s.resubscribeSoon()
+	for _, requester := range r.requesters {
+		s.root.Send(requester, topicReply{drained: r.drained})
+	}
+	if s.drain != nil { // a stopped poller no longer answers
+		s.answerDrain()
 	}
 }
 

@@ -157,7 +157,7 @@ func (f *feed) add(e wakebelltype.Event) (changed bool) {
 	if e.Kind == wakebelltype.EventAttached || e.Kind == wakebelltype.EventNode || e.Kind == wakebelltype.EventState {
 		return changed
 	}
-	if e.Kind == wakebelltype.EventDelivered && e.Attempt <= 1 { // a retry comes after its backoff
+	if e.Kind == wakebelltype.EventDelivered && e.Attempt <= 1 && e.Text == "" { // a retry comes after its backoff, and after a snooze is a Text
 		if len(f.late) == maxLate {
 			f.late = slices.Delete(f.late, 0, 1)
 		}

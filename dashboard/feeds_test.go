@@ -29,6 +29,8 @@ func TestLatenessIsOfLastDeliveries(t *testing.T) {
 	require.Equal(t, lateness{maxLate, 250 * time.Millisecond, 495 * time.Millisecond, 500 * time.Millisecond}, f.lateness("t"))
 	one.add(wakebelltype.Event{Kind: wakebelltype.EventDelivered, Attempt: 2, Lateness: time.Hour})
 	require.Equal(t, 500*time.Millisecond, f.lateness("t").Worst, "a retry comes after its backoff, and is not late")
+	one.add(wakebelltype.Event{Kind: wakebelltype.EventDelivered, Attempt: 1, Lateness: time.Hour, Text: "snoozed before"})
+	require.Equal(t, 500*time.Millisecond, f.lateness("t").Worst, "it was not late when it began")
 }
 
 // A page shows the last state of each node, and for ten minutes that a node stopped answering.

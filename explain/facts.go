@@ -38,7 +38,11 @@ func (f facts) present() Explanation {
 	e := Explanation{State: string(f.timer.State), Waits: f.waits(), Commands: []string{f.command("history", f.id)}}
 	switch {
 	case f.timer.State == wakebell.StateRunning && len(e.Waits) > 0:
-		e.Summary = "it waits: " + e.Waits[0].Text + f.joinText(nil)
+		e.Summary = "it waits: " + e.Waits[0].Text
+		if e.Waits[0].Cause == CauseNoNode {
+			e.Summary += "; the lease expires at " + f.timer.Due.UTC().Format(time.RFC3339)
+		}
+		e.Summary += f.joinText(nil)
 		return e
 	case f.timer.State == wakebell.StateRunning:
 		e.Summary = fmt.Sprintf("a handler%s has it: attempt %d", f.on(f.id), f.timer.Attempts) + f.joinText(nil)
@@ -59,15 +63,20 @@ func (f facts) present() Explanation {
 }
 
 // on names the node that has a timer that runs: the one that has reported it, or the only
-// one that handles the topic.
+// one that handles the topic, unless it has started since the lease was extended last.
 func (f facts) on(id string) string {
 	if run, found := f.overview.Run(id); found {
 		return " on " + path.Dir(run.Node)
 	}
-	if len(f.overview.Reports) == 1 && f.overview.Nodes == 1 {
-		return " on " + path.Dir(f.overview.Reports[0].Node)
+	if len(f.overview.Reports) != 1 || f.overview.Nodes != 1 {
+		return ""
 	}
-	return ""
+	r := f.overview.Reports[0]
+	leased := tuning.InForce(tuning.Override(r.State.Options, f.overview.Control.Settings)).LeaseTTL
+	if extended := f.timer.Due.Add(-leased); id == f.id && extended.Before(r.State.Started) {
+		return ""
+	}
+	return " on " + path.Dir(r.Node)
 }
 
 // earliest is when the last of some waits ends, if all end by themselves.

@@ -49,6 +49,16 @@ func TestWaits(t *testing.T) {
 				}
 			}, nil, "a handler on b/2 has it: attempt 2", time.Time{},
 		},
+		"leased by a node that is gone": {
+			func(f *facts) {
+				f.timer.State, f.timer.Attempts, f.timer.Due, f.overview.Nodes = wakebell.StateRunning, 3, now.Add(20*time.Second), 0
+			},
+			[]Cause{CauseNoNode},
+			"it waits: no node handles its topic, and the one that leased it is gone; the lease expires at 2026-11-27T12:00:20Z",
+			time.Time{},
+		},
+		"leased by the only node":                 {leasedByOne(now.Add(-time.Minute)), nil, "a handler on b/2 has it: attempt 3", time.Time{}},
+		"leased before the only node has started": {leasedByOne(now.Add(-9 * time.Second)), nil, "a handler has it: attempt 3", time.Time{}},
 		"leased behind another of its key": {
 			leased(1, wakebell.Info{ID: "z", Key: "k", Activation: now.Add(-2 * time.Minute)}, wakebell.Info{ID: "y", Key: "k", Activation: now.Add(-3 * time.Minute)}),
 			[]Cause{CauseKey},
@@ -226,6 +236,16 @@ func joining(j wakebelltype.Join, first ...string) func(*facts) {
 	return func(f *facts) {
 		f.timer.Due, f.timer.Activation = now.Add(time.Hour), now.Add(time.Hour)
 		f.joined = &join{j, first}
+	}
+}
+
+// leasedByOne makes a node the only one, and extends a lease of 30 s on the timer 10 s ago.
+func leasedByOne(started time.Time) func(*facts) {
+	return func(f *facts) {
+		f.timer.State, f.timer.Attempts, f.timer.Due, f.overview.Nodes = wakebell.StateRunning, 3, now.Add(20*time.Second), 1
+		f.overview.Reports = []wakebelltype.NodeReport{{Node: "b/2/x", State: wakebelltype.NodeState{
+			Started: started, Options: wakebelltype.Settings{LeaseTTL: 30 * time.Second},
+		}}}
 	}
 }
 

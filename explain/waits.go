@@ -17,6 +17,9 @@ func (f facts) waits() []Wait {
 	t := f.timer
 	switch t.State {
 	case wakebell.StateRunning:
+		if o := f.overview; o.Nodes == 0 && o.Err == nil {
+			return []Wait{{Cause: CauseNoNode, Text: "no node handles its topic, and the one that leased it is gone", Do: "node --help"}}
+		}
 		return f.inKeyRun()
 	case wakebell.StateNever:
 		return []Wait{{Cause: CauseNever, Text: "its instant is infinite, which another program has written", Do: f.command("run-now", f.id)}}

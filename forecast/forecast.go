@@ -31,7 +31,7 @@ type Options struct {
 
 // Forecast is what is to be done.
 type Forecast struct {
-	From time.Time     // the minute that has begun
+	From time.Time     // the minute that has begun, by the clock of Redis
 	Step time.Duration // of a bar, in whole minutes
 	Bars []Bar
 
@@ -94,7 +94,7 @@ type Cause string
 
 // The causes.
 const (
-	CauseNodes Cause = "nodes"      // a minute has more than the nodes ended in one: Topic.Best
+	CauseNodes Cause = "nodes"      // a minute has more, or more is overdue, than the nodes ended in one: Topic.Best
 	CauseRate  Cause = "rate-limit" // the RateLimit of the topic
 )
 
@@ -140,7 +140,7 @@ func Of(ctx context.Context, c Client, s recurring.Operator, o Options) (Forecas
 	minutes := int((o.For + time.Minute - 1) / time.Minute)
 	perBar := (minutes + o.Bars - 1) / o.Bars
 	l := &load{
-		ctx: ctx, client: c, from: time.Now().Truncate(time.Minute).UTC(),
+		ctx: ctx, client: c,
 		perBar: perBar, bars: (minutes + perBar - 1) / perBar, left: mostMinutes,
 		topics: map[string]*topicLoad{},
 	}

@@ -62,9 +62,10 @@ func (s *stored) CountDue(_ context.Context, topic string, from time.Time, step 
 	return counts, nil
 }
 
-func (s *stored) Throughput(_ context.Context, topic string, _ time.Duration) (t wakebelltype.Throughput, err error) {
-	if n := s.best[topic]; n > 0 {
-		t = wakebelltype.Throughput{Step: time.Minute, Points: []wakebelltype.ThroughputCounts{{Handled: n}, {Handled: 1}}}
+func (s *stored) Throughput(_ context.Context, topic string, since time.Duration) (t wakebelltype.Throughput, err error) {
+	t = wakebelltype.Throughput{Step: time.Minute, Points: []wakebelltype.ThroughputCounts{{At: time.Now()}}}
+	if n := s.best[topic]; n > 0 && since > time.Minute {
+		t.Points = append([]wakebelltype.ThroughputCounts{{Handled: n}, {Handled: 1}}, t.Points...)
 	}
 	return t, nil
 }
@@ -169,6 +170,31 @@ func TestForecastWarns(t *testing.T) {
 		require.Equal(t, forecast.CauseRate, limited[0].Cause)
 		require.InDelta(t, 1000, limited[0].Late.Hours(), 2)
 		require.True(t, limited[0].Until.After(midnight.Add(900*time.Hour)), "after the window")
+	})
+}
+
+// TestForecastWarnsOfBacklog has more timers that are overdue than the topic handles in the span.
+func TestForecastWarnsOfBacklog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().Truncate(time.Minute).UTC()
+		late := make([]time.Time, 3000)
+		for i := range late {
+			late[i] = now.Add(-time.Hour)
+		}
+		for cause, s := range map[forecast.Cause]*stored{
+			forecast.CauseNodes: {best: map[string]int64{"a": 2}},
+			forecast.CauseRate:  {limit: wakebelltype.Settings{RateLimit: 2, RatePer: time.Minute}},
+		} {
+			s.timers = map[string][]time.Time{"a": late, "b": late[:2]}
+			f, err := forecast.Of(t.Context(), s, nil, forecast.Options{})
+			require.NoError(t, err)
+			require.EqualValues(t, 3000, f.Topics[0].Overdue)
+			require.Equal(t, []forecast.Warning{
+				{Cause: cause, From: now, Until: now.Add(1500 * time.Minute), Late: 1499 * time.Minute},
+			}, f.Topics[0].Warnings)
+			require.Empty(t, f.Topics[1].Warnings)
+		}
 	})
 }
 

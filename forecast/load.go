@@ -51,6 +51,7 @@ func (l *load) read(names []string) error {
 			return err
 		}
 	}
+	l.begin(names)
 	var found []wakebelltype.Overview
 	for page := range slices.Chunk(names, 100) {
 		some, err := l.client.Overview(l.ctx, page...)
@@ -77,6 +78,22 @@ func (l *load) read(names []string) error {
 		}
 	}
 	return nil
+}
+
+// begin sets from by the clock of Redis, by which timers become due: the last step of the
+// counts of a topic is the present minute, even of a topic that does not exist.
+func (l *load) begin(names []string) {
+	topic, now := "any", time.Now()
+	if len(names) > 0 {
+		topic = names[0]
+	}
+	counts, err := l.client.Throughput(l.ctx, topic, time.Minute)
+	if n := len(counts.Points); err != nil {
+		l.unread = append(l.unread, "the clock of Redis: "+err.Error())
+	} else if n > 0 {
+		now = counts.Points[n-1].At
+	}
+	l.from = now.Truncate(time.Minute).UTC()
 }
 
 // names are those of all topics, without the prefix of the client.

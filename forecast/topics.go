@@ -56,7 +56,7 @@ func (l *load) describe(t *topicLoad) (d Topic, err error) {
 			return d, err
 		}
 	}
-	if d.Best > 0 && d.Peak.Count > d.Best {
+	if d.Best > 0 && max(d.Peak.Count, d.Overdue) > d.Best {
 		err = l.warn(t, &d, float64(d.Best), CauseNodes)
 	}
 	return d, err

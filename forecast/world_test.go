@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/forecast"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
@@ -99,4 +100,32 @@ func TestForecastEndsWithMaxRuns(t *testing.T) {
 		}
 		require.EqualValues(t, 3, total())
 	})
+}
+
+// Timers become due by the clock of Redis, even if that of the process is wrong.
+func TestForecastUsesClockOfRedis(t *testing.T) {
+	t.Parallel()
+	rdb, server := redistest.Embedded(t)
+	conn, err := connection.New(rdb, connection.Config{})
+	require.NoError(t, err)
+	c, err := wakebell.NewClient(conn)
+	require.NoError(t, err)
+	ctx, topic := t.Context(), wakebell.NewTopic[string]("invoices")
+	for _, wrong := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		now := time.Now().Add(wrong).UTC()
+		server.SetTime(now)
+		f, err := forecast.Of(ctx, c, c.Schedules(), forecast.Options{})
+		require.NoError(t, err)
+		require.Equal(t, now.Truncate(time.Minute), f.From, "without topics")
+		for id, in := range map[string]time.Duration{"late": -time.Hour, "next": 90 * time.Minute, "later": 25 * time.Hour} {
+			_, err := topic.Schedule(ctx, c, "", wakebell.ID(id), wakebell.At(now.Add(in)))
+			require.NoError(t, err)
+		}
+		f, err = forecast.Of(ctx, c, nil, forecast.Options{})
+		require.NoError(t, err)
+		require.Empty(t, f.Unread)
+		require.EqualValues(t, 1, f.Overdue)
+		require.EqualValues(t, 1, f.Total)
+		require.NoError(t, c.Forget(ctx, "invoices"))
+	}
 }

@@ -8,7 +8,8 @@ type EventKind string
 
 // Kinds of events. The fields of Event that a kind does not mention are zero.
 const (
-	// EventDelivered means that a handler received the timer. It has Lateness.
+	// EventDelivered means that a handler received the timer. It has Lateness, and a Text if
+	// an earlier delivery was snoozed, so that this Attempt is not the first to begin.
 	EventDelivered EventKind = "delivered"
 	// EventJoined means that the first attempt of a timer with a join begins. It has what ended
 	// the wait in Text: the ends of all parts, or the time-out. Nodes of earlier versions send

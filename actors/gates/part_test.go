@@ -2,6 +2,7 @@ package gates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -126,6 +127,36 @@ func TestPartsFailAlone(t *testing.T) {
 		require.Empty(t, store.mixed)
 		require.NoError(t, g.Close())
 	})
+}
+
+// A gate that cannot be used is logged at most ten times a minute, however often it is asked for.
+func TestUnusableGateIsLoggedRarely(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		var log strings.Builder
+		g, err := Start(actortest.QuietSystem(), "gates", Config{
+			Store: &unusableStore{}, Terms: gate.Terms{Lease: 10 * time.Second, Signal: time.Second, Presence: 2 * time.Second},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)), Process: func() string { return "process" },
+		})
+		require.NoError(t, err)
+		for range 100 {
+			_, err := g.Acquire(t.Context(), "broken", false)
+			require.ErrorContains(t, err, "wrong type")
+		}
+		<-time.After(time.Minute)
+		_, err = g.Acquire(t.Context(), "broken", false)
+		require.Error(t, err)
+		require.NoError(t, g.Close())
+		require.Equal(t, 11, strings.Count(log.String(), "gate not usable"))
+		require.Contains(t, log.String(), "skipped=90")
+	})
+}
+
+// unusableStore has gates whose keys are of another type.
+type unusableStore struct{ actortest.OpenGate }
+
+func (unusableStore) Exchange(context.Context, *gate.Request) (*gate.Reply, error) {
+	return nil, errors.New("wrong type")
 }
 
 // A request that is sent again when its part answers after an outage does not look as if the

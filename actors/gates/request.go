@@ -194,6 +194,8 @@ func (k *gatekeeper) failed(q *gateQueue, err error) {
 				g.turn.settle(turnGone, err)
 			}
 		}
-		k.cfg.Logger.Error("gate not usable", "gate", q.name, "err", err)
+		if skipped, ok := k.cfg.logLimit.Allow("unusable " + q.name); ok {
+			k.cfg.Logger.Error("gate not usable", "gate", q.name, "err", err, "skipped", skipped)
+		}
 	}
 }

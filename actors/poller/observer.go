@@ -31,7 +31,11 @@ func (p *poller) about(l *leasing.Lease, e wakebelltype.Event) wakebelltype.Even
 }
 
 func (p *poller) emitDelivered(l *lease) {
-	p.Feed.Add(p.about(&l.core, wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: l.Lateness()}))
+	e := wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: l.Lateness()}
+	if l.core.Snoozed {
+		e.Text = "snoozed before"
+	}
+	p.Feed.Add(p.about(&l.core, e))
 }
 
 // Settled emits and records settlements, except for those of dead letters, whose event has

@@ -23,11 +23,17 @@ func Topic(o wakebelltype.Overview) (wakebelltype.Grade, string) {
 		return wakebelltype.GradeGood, fmt.Sprint(o.Nodes)
 	case o.Stats.Total == 0:
 		return wakebelltype.GradeGood, "none, and no timers"
-	case o.Stats.Due > 0 && o.Stats.Lag > Limit && !o.Stats.Paused:
+	case Late(o):
 		return wakebelltype.GradeBad, fmt.Sprintf("none, and %d timers are due, the first for %s", o.Stats.Due, o.Stats.Lag.Round(time.Second))
 	default:
 		return wakebelltype.GradeWarn, fmt.Sprintf("none, and the topic has %d timers", o.Stats.Total)
 	}
+}
+
+// Late reports whether due timers of a topic wait for longer than Limit, and not because an
+// operator has paused it.
+func Late(o wakebelltype.Overview) bool {
+	return o.Stats.Due > 0 && o.Stats.Lag > Limit && !o.Stats.Paused
 }
 
 // Waits says for how long the due timers of a topic wait while no node handles it; empty:

@@ -39,7 +39,7 @@ func Progress(o wakebelltype.Overview) Verdict {
 	switch {
 	case o.Stats.Paused:
 		return good("paused; " + due)
-	case o.Stats.Due == 0, o.Stats.Lag <= Limit, o.Nodes == 0:
+	case !Late(o), o.Nodes == 0:
 		return good(due)
 	}
 	for _, r := range o.Reports {

@@ -53,8 +53,8 @@ func Rate(o wakebelltype.Overview) float64 {
 }
 
 // Problem says what an operator should look at in a topic, the worst only; empty: nothing. It
-// is that the topic cannot be read or has lost data, that due timers wait for a node or for
-// longer than [attended.Limit], an open circuit breaker, or dead letters.
+// is that the topic cannot be read or has lost data, that due timers wait for a node or are
+// [attended.Late], an open circuit breaker, or dead letters.
 func Problem(o wakebelltype.Overview) string {
 	switch {
 	case o.Err != nil:
@@ -63,7 +63,7 @@ func Problem(o wakebelltype.Overview) string {
 		return o.Damage
 	case attended.Waits(o) != "":
 		return attended.Waits(o)
-	case o.Stats.Due > 0 && o.Stats.Lag > attended.Limit:
+	case attended.Late(o):
 		return "due timers wait for " + o.Stats.Lag.Round(time.Second).String()
 	}
 	for _, r := range o.Reports {

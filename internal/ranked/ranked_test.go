@@ -46,4 +46,6 @@ func TestProblemOfTopic(t *testing.T) {
 	} {
 		require.Equal(t, want, ranked.Problem(o))
 	}
+	late.Paused = true
+	require.Empty(t, ranked.Problem(wakebelltype.Overview{Stats: late, Nodes: 1}), "an operator has paused it")
 }

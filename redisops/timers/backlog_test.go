@@ -2,6 +2,7 @@ package timers
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -83,6 +84,24 @@ func TestBacklog(t *testing.T) {
 			require.Positive(t, left)
 			require.LessOrEqual(t, left, metrics.Lifetime(2))
 		})
+	}
+}
+
+// Timers become due by the clock of Redis, even if that of the node is wrong.
+func TestBacklogUsesClockOfRedis(t *testing.T) {
+	t.Parallel()
+	rdb, server := redistest.Embedded(t)
+	s := newFixture(t, rdb)
+	for topic, wrong := range map[string]time.Duration{"behind": -12 * time.Hour, "ahead": 12 * time.Hour} {
+		now := time.Now().Add(wrong)
+		server.SetTime(now)
+		for i, in := range []time.Duration{-time.Hour, 30 * time.Second, 30 * time.Minute, 23 * time.Hour, 25 * time.Hour} {
+			_, err := s.Schedule(t.Context(), topic, Entry{ID: strconv.Itoa(i), At: now.Add(in)})
+			require.NoError(t, err)
+		}
+		all, err := s.readBacklog(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []int64{1, 2, 3}, backlogOf(t, all, topic).Ahead)
 	}
 }
 

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -171,14 +172,18 @@ func (s *Timers) storeBacklog(ctx context.Context, all []metrics.Backlog) {
 }
 
 func (s *Timers) readBacklog(ctx context.Context) ([]metrics.Backlog, error) {
-	topics, err := s.RDB.SMembers(ctx, s.keys.Topics).Result()
-	if err != nil {
+	pipe := s.RDB.Pipeline()
+	clock, members := pipe.Time(ctx), pipe.SMembers(ctx, s.keys.Topics)
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	topics, err := members.Result()
+	now, clockErr := clock.Result()
+	if err = cmp.Or(err, clockErr); err != nil {
 		return nil, fmt.Errorf("topics in %q: %w", s.keys.Topics, scripts.Wrap(ctx, nil, err))
 	}
 	slices.Sort(topics)
 	all := make([]metrics.Backlog, 0, len(topics))
 	for page := range slices.Chunk(topics, backlogPage) {
-		read, err := s.backlogPage(ctx, page)
+		read, err := s.backlogPage(ctx, page, now)
 		if err != nil {
 			return nil, err
 		}
@@ -187,10 +192,9 @@ func (s *Timers) readBacklog(ctx context.Context) ([]metrics.Backlog, error) {
 	return all, nil
 }
 
-func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Backlog, error) {
+func (s *Timers) backlogPage(ctx context.Context, topics []string, now time.Time) ([]metrics.Backlog, error) {
 	pipe := s.RDB.Pipeline()
 	replies, channels, ahead := make([]*redis.Cmd, len(topics)), make([]string, len(topics)), make([][]*redis.IntCmd, len(topics))
-	now := time.Now()
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
 		replies[i], channels[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), backlogSample), k.Hint

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 )
@@ -72,7 +73,7 @@ func (l *Listing) RequireShown(check func() error) error {
 // End prints the rest, and a note on stderr if there are more items than the limit.
 func (l *Listing) End() error {
 	if l.more {
-		l.app.Notef("wakebell: there are more than %d; --after '%s' continues, --limit 0 shows all\n", l.limit, output.Escape(l.last))
+		l.app.Notef("wakebell: there are more than %d; --after %s continues, --limit 0 shows all\n", l.limit, output.Escape(quoted(l.last)))
 	}
 	if l.table == nil {
 		return nil
@@ -90,8 +91,11 @@ func (l *Listing) stopped(err error) error {
 			return errors.Join(err, flushed)
 		}
 	}
-	return After(fmt.Sprintf("%d listed; --after '%s' continues", l.shown, l.last), err)
+	return After(fmt.Sprintf("%d listed; --after %s continues", l.shown, quoted(l.last)), err)
 }
+
+// quoted returns a cursor, which may be a name that others gave, as one word of a shell.
+func quoted(cursor string) string { return "'" + strings.ReplaceAll(cursor, "'", `'\''`) + "'" }
 
 // PrintAll prints the items of a listing up to its limit; cursor returns that of an
 // item, and row its JSON value and its cells.

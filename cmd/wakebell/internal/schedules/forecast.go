@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,8 +112,9 @@ func printForecastTopics(a *cli.App, topics []forecast.Topic) error {
 	)
 	for _, t := range topics {
 		late, limit, best := "", "", ""
-		for _, w := range t.Warnings {
-			late = output.Age(w.Late)
+		if len(t.Warnings) > 0 {
+			worst := slices.MaxFunc(t.Warnings, func(a, b forecast.Warning) int { return cmp.Compare(a.Late, b.Late) })
+			late = output.Age(worst.Late)
 		}
 		if t.Limit > 0 {
 			limit = fmt.Sprintf("%.4g", t.Limit)

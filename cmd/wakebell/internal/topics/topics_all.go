@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -100,7 +101,7 @@ func importAll(ctx context.Context, a *cli.App, dir, from string, o wakebelltype
 		for i, name := range names {
 			if err := importFile(ctx, a, c, filepath.Join(dir, name), o); err != nil {
 				if !o.DryRun {
-					a.Notef("wakebell: %d of %d files are stored; to continue with this one, add --from-file %s\n", i, len(names), output.Escape(name))
+					a.Notef("wakebell: %d of %d files are stored; to continue with this one, add --from-file %s\n", i, len(names), output.Escape(text.ShellWord(name)))
 				}
 				return fmt.Errorf("%s: %w", name, err)
 			}

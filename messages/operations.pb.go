@@ -3473,9 +3473,11 @@ func (x *ListQueuesResponse) GetCursor() string {
 
 // GetQueueStatsRequest reads the statistics of a queue.
 type GetQueueStatsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Queue         *Queue                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Queue *Queue                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	// From the masters, also if the node reads statistics from replicas.
+	ByMasters     bool `protobuf:"varint,3,opt,name=by_masters,json=byMasters,proto3" json:"by_masters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3522,6 +3524,13 @@ func (x *GetQueueStatsRequest) GetQueue() *Queue {
 		return x.Queue
 	}
 	return nil
+}
+
+func (x *GetQueueStatsRequest) GetByMasters() bool {
+	if x != nil {
+		return x.ByMasters
+	}
+	return false
 }
 
 // GetQueueStatsResponse has the statistics.
@@ -4143,7 +4152,9 @@ type ListQueueDeadLettersRequest struct {
 	// Only dead letters behind the one with this cursor.
 	After string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
 	// At most so many; 0: all.
-	Limit         uint32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit uint32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	// From the masters, also if the node reads listings from replicas.
+	ByMasters     bool `protobuf:"varint,6,opt,name=by_masters,json=byMasters,proto3" json:"by_masters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4204,6 +4215,13 @@ func (x *ListQueueDeadLettersRequest) GetLimit() uint32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListQueueDeadLettersRequest) GetByMasters() bool {
+	if x != nil {
+		return x.ByMasters
+	}
+	return false
 }
 
 // ListQueueDeadLettersResponse is a dead letter.
@@ -7514,10 +7532,12 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x12ListQueuesResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x16\n" +
-	"\x06cursor\x18\x03 \x01(\tR\x06cursor\"T\n" +
+	"\x06cursor\x18\x03 \x01(\tR\x06cursor\"s\n" +
 	"\x14GetQueueStatsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
-	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\"F\n" +
+	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x1d\n" +
+	"\n" +
+	"by_masters\x18\x03 \x01(\bR\tbyMasters\"F\n" +
 	"\x15GetQueueStatsResponse\x12-\n" +
 	"\x05stats\x18\x01 \x01(\v2\x17.wakebell.v1.QueueStatsR\x05stats\"\xa4\x02\n" +
 	"\n" +
@@ -7563,12 +7583,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\arunning\x18\x03 \x01(\bR\arunning\x12\x12\n" +
 	"\x04kept\x18\x04 \x01(\bR\x04kept\"*\n" +
 	"\x12PurgeQueueResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\"\x8d\x01\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\"\xac\x01\n" +
 	"\x1bListQueueDeadLettersRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x14\n" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\rR\x05limitJ\x04\b\x03\x10\x04\"]\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\x12\x1d\n" +
+	"\n" +
+	"by_masters\x18\x06 \x01(\bR\tbyMastersJ\x04\b\x03\x10\x04\"]\n" +
 	"\x1cListQueueDeadLettersResponse\x12=\n" +
 	"\vdead_letter\x18\x01 \x01(\v2\x1c.wakebell.v1.QueueDeadLetterR\n" +
 	"deadLetter\"o\n" +

@@ -119,7 +119,8 @@ func joined(requests []*messages.ScheduleRequest) []bool {
 }
 
 // Cancel writes the cancelling of timers of a topic into the outbox, in the transaction
-// tx. The relay cancels them after it has scheduled what was written before.
+// tx. The relay cancels them after it has scheduled what was written before, except timers with
+// joins and their parts: see Schedule. A Cancel that is relayed before these has no effect.
 func (o *Outbox) Cancel(ctx context.Context, tx Execer, topic string, ids ...string) error {
 	rows := make([]row, len(ids))
 	for i, id := range ids {

@@ -84,18 +84,6 @@ func NewClient(conn *connection.Connection) (*Client, error) {
 	return &Client{store: store, reads: reads, prefix: on.Prefix, limit: on.PayloadLimit, edge: on.Edge}, nil
 }
 
-// current returns of so that it does not read from replicas: what they answer may be older than
-// what the caller has done before.
-func current(of Operator) Operator {
-	c, ok := of.(*Client)
-	if !ok || c == nil {
-		return of
-	}
-	masters := *c
-	masters.reads = c.store
-	return &masters
-}
-
 // queue is the store of a queue under its full name.
 func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	if c == nil || c.store == nil {
@@ -105,9 +93,12 @@ func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 }
 
 // listed is the store of a queue for listings and statistics.
-func (c *Client) listed(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
+func (c *Client) listed(ctx context.Context, name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	if c == nil || c.reads == nil {
 		return nil, argument.Invalid("client", "nil or zero; use NewClient")
+	}
+	if opened.IsByMasters(ctx) {
+		return c.queueOn(c.store, name)
 	}
 	return c.queueOn(c.reads, name)
 }
@@ -145,7 +136,7 @@ func (c *Client) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebe
 
 // Stats returns the statistics of a queue.
 func (c *Client) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
-	q, err := c.listed(name)
+	q, err := c.listed(ctx, name)
 	if err != nil {
 		return wakebelltype.QueueStats{}, err
 	}
@@ -163,7 +154,7 @@ const messagesPage = 100
 // twice or not at all. An error is yielded last.
 func (c *Client) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error] {
 	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueMessage, string, error) {
-		q, err := c.listed(name)
+		q, err := c.listed(ctx, name)
 		if err != nil {
 			return nil, "", err
 		}
@@ -233,9 +224,9 @@ const drainLook = 100 * time.Millisecond
 // the publishers first, and keep the consumers running. It returns the last counts;
 // when ctx ends first, with the cause of that.
 func Drain(ctx context.Context, of Operator, name wakebelltype.QueueKeys) (left wakebelltype.QueueStats, err error) {
-	of = current(of)
+	looking := opened.ByMasters(ctx)
 	for {
-		st, err := of.Stats(ctx, name)
+		st, err := of.Stats(looking, name)
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return left, context.Cause(ctx)

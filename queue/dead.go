@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/audit"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
@@ -17,7 +18,7 @@ import (
 // it, some may be skipped. An error is yielded last.
 func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
 	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueDeadLetter, string, error) {
-		q, err := c.listed(name)
+		q, err := c.listed(ctx, name)
 		if err != nil {
 			return nil, "", err
 		}
@@ -28,7 +29,7 @@ func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p
 // DeadLetter returns one dead letter by its Entry. The error is wakebell.ErrNotFound
 // if there is none.
 func (c *Client) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
-	q, err := c.listed(name)
+	q, err := c.listed(ctx, name)
 	if err != nil {
 		return wakebelltype.QueueDeadLetter{}, err
 	}
@@ -102,14 +103,14 @@ const redriveStep = 100
 // Redrive publishes all dead letters that exist when it begins, the oldest first,
 // and returns how many it redrove. A call after an error continues.
 func Redrive(ctx context.Context, of Operator, name wakebelltype.QueueKeys, o RedriveOptions) (redriven int64, err error) {
-	of = current(of)
-	st, err := of.Stats(ctx, name)
+	looking := opened.ByMasters(ctx)
+	st, err := of.Stats(looking, name)
 	if err != nil {
 		return 0, err
 	}
 	for left, stayed := st.Dead, int64(0); left > 0; {
 		dead := make([]wakebelltype.QueueDeadLetter, 0, redriveStep)
-		for l, err := range of.DeadLetters(ctx, name, wakebelltype.Page{After: queuestore.First(stayed), Limit: int(min(left, redriveStep))}) {
+		for l, err := range of.DeadLetters(looking, name, wakebelltype.Page{After: queuestore.First(stayed), Limit: int(min(left, redriveStep))}) {
 			if err != nil {
 				return redriven, err
 			}

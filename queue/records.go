@@ -17,7 +17,7 @@ import (
 // not counted. Nodes write what they handled every 5 s; what a node counted before a
 // crash and did not write is missing.
 func (c *Client) Throughput(ctx context.Context, name wakebelltype.QueueKeys, since time.Duration) (wakebelltype.Throughput, error) {
-	q, err := c.listed(name)
+	q, err := c.listed(ctx, name)
 	if err != nil {
 		return wakebelltype.Throughput{}, err
 	}
@@ -30,7 +30,7 @@ func (c *Client) Throughput(ctx context.Context, name wakebelltype.QueueKeys, si
 // Final, it says how the message ended. After an error, which it yields with a zero
 // Attempt, the iterator ends.
 func (c *Client) History(ctx context.Context, name wakebelltype.QueueKeys, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error] {
-	q, err := c.listed(name)
+	q, err := c.listed(ctx, name)
 	if err == nil && f.Last != 0 && p.After != "" {
 		err = argument.Invalid("After", "it excludes Last")
 	}

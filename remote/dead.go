@@ -7,6 +7,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/convert"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
@@ -92,7 +93,7 @@ func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebelltype.De
 // with wakebell.ErrUnavailable.
 func (q *Queues) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
 	request := &messages.ListQueueDeadLettersRequest{
-		Name: name.Name, Queue: wire.QueueMessage(name), After: p.After, Limit: convert.Count(p.Limit),
+		Name: name.Name, Queue: wire.QueueMessage(name), After: p.After, Limit: convert.Count(p.Limit), ByMasters: opened.IsByMasters(ctx),
 	}
 	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebelltype.QueueDeadLetter {
 		return wire.QueueDeadLetterOf(m.GetDeadLetter())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/convert"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -40,7 +41,9 @@ func (q *Queues) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebe
 
 // Stats does what queue.Client.Stats does.
 func (q *Queues) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
-	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueStats, &messages.GetQueueStatsRequest{Name: name.Name, Queue: wire.QueueMessage(name)})
+	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueStats, &messages.GetQueueStatsRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), ByMasters: opened.IsByMasters(ctx),
+	})
 	if err != nil {
 		return wakebelltype.QueueStats{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -225,4 +226,37 @@ func TestManyDeadLettersOfQueueAreDeletedOverNetwork(t *testing.T) {
 	err := n.dial(t).Invoke(bearing(ctx, secret), rpc.Operations_DeleteQueueDeadLetters_FullMethodName, request, &messages.DeleteQueueDeadLettersResponse{})
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.ErrorContains(t, err, "letters")
+}
+
+// A node that reads listings from replicas asks the masters for Redrive and Drain, as a local
+// client does: here the replica has received nothing yet.
+func TestRedriveAndDrainOfNodeDoNotReadFromReplicas(t *testing.T) {
+	t.Parallel()
+	n := &node{log: &lines{}, conn: connection.Config{ReadFrom: redistest.Start(t).Client(t)}}
+	n.start(t, withToken(), wakebell.Config{})
+	queues, name := dial(t, n).Queues(), wakebelltype.QueueKeys{Name: redistest.Name(t)}
+	require.NoError(t, redistest.Shared(t).LPush(t.Context(), name.Name+"::dlq", "a", "b").Err())
+	st, err := queues.Stats(t.Context(), name)
+	require.NoError(t, err)
+	require.Zero(t, st.Dead, "the replica is behind")
+	redriven, err := queue.Redrive(t.Context(), queues, name, queue.RedriveOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, redriven)
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	left, err := queue.Drain(ctx, looked{queues, stop}, name)
+	require.ErrorIs(t, err, context.Canceled, "two messages wait")
+	require.EqualValues(t, 2, left.Pending)
+}
+
+// looked calls then after it has read statistics.
+type looked struct {
+	queue.Operator
+	then func()
+}
+
+func (l looked) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
+	defer l.then()
+	return l.Operator.Stats(ctx, name)
 }

@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -65,4 +66,52 @@ func TestTurnIsReleasedWithoutTheRight(t *testing.T) {
 	released, _ := talk(t, n, secret).ask(&messages.ReleaseTurnRequest{Gate: name}).(*messages.ReleaseTurnResponse)
 	require.NotEmpty(t, released.GetReason())
 	do(t, n.request(t, "POST", path+":release", malloryToken, "")).ok(t)
+}
+
+// A principal without a token has no right to anything either. Its connections are closed, but
+// for those of a server that the program has itself, and a turn with a ttl outlasts its connection.
+func TestTurnsAndRequestsEndWithTheToken(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	cfg := withMallory()
+	cfg.HTTPAddress = "127.0.0.1:0"
+	n := keeper(t, cfg, wakebell.Config{Gates: gate.Config{LeaseTTL: 2 * time.Second}})
+	gates := []string{name, name + "kept"}
+	do(t, n.request(t, "POST", "/v1/gates/"+gates[0]+"/turns", malloryToken, `{"ttl":"24h"}`)).ok(t)
+	kept := n.http(t, "POST", "/v1/gates/"+gates[1]+"/turns", `{"ttl":"24h"}`).ok(t)["token"].(string)
+	_, err := wakebell.NewTopic[string](name+"later").Schedule(t.Context(), n.Client(), "x", wakebell.ID("a"), wakebell.In(time.Hour))
+	require.NoError(t, err)
+	own := httptest.NewServer(n.server.HTTPHandler())
+	t.Cleanup(own.Close)
+	requests := [][3]string{
+		{"POST", "/v1/gates/" + gates[0] + "/turns", `{"wait":"1m"}`},
+		{"POST", "/v1/topics/" + name + "/leases:claim", `{"wait":"1m"}`},
+		{"GET", "/v1/topics/" + name + "later/timers/a/report?wait=1m", ""},
+	}
+	ended := make(chan int, len(requests))
+	for _, of := range requests {
+		r := n.request(t, of[0], of[1], malloryToken, of[2])
+		r.URL.Host = own.Listener.Addr().String()
+		go func() {
+			answer, err := own.Client().Do(r)
+			if err != nil {
+				ended <- 0
+				return
+			}
+			_ = answer.Body.Close()
+			ended <- answer.StatusCode
+		}()
+	}
+	eventually(t, func() bool {
+		info, err := n.Gates().Show(t.Context(), gates[0])
+		return err == nil && info.Waiting > 0 && n.ResumeLocal(name) == nil // it has a subscription
+	})
+	require.NoError(t, n.server.SetTokens(map[string]string{secret: "tests"}, nil))
+	for range requests {
+		require.Contains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, receive(t, ended))
+	}
+	turn, err := n.Gates().Acquire(t.Context(), gates[0])
+	require.NoError(t, err)
+	require.NoError(t, turn.Release(t.Context()))
+	require.NotEmpty(t, n.http(t, "POST", "/v1/gates/"+gates[1]+"/turns/"+kept+":extend", "").ok(t)["ttl"])
 }

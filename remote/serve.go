@@ -87,7 +87,8 @@ func (s *Server) Address() string { return s.system.ActorSystem().Address() }
 
 // SetTokens replaces Config.Tokens and Config.TokenCertificates; certificates may
 // be nil. Connections whose token is removed, has another owner or is bound to another
-// certificate are closed at once, together with their calls. SetTokens cannot turn authentication
+// certificate are closed at once, together with their calls. A principal without a token loses
+// what SetRights takes from one without rights. SetTokens cannot turn authentication
 // on or off: if tokens are empty and Config.Tokens were not, or the reverse, the
 // error is wakebell.ErrInvalid, as it is for invalid tokens.
 func (s *Server) SetTokens(tokens, certificates map[string]string) error {

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // A timer whose texts are not UTF-8 would end the link of its subscriber at each delivery, and
@@ -54,4 +56,29 @@ func TestRequestWithInvalidTextIsRefused(t *testing.T) {
 		_, err := n.topic.Schedule(ctx, c, "x", option)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
+}
+
+// So would what a handler reports.
+func TestReportWithInvalidTextIsRefused(t *testing.T) {
+	t.Parallel()
+	n := serve(t, remote.Config{})
+	c := dialWith(t, n, connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{
+		func(next wakebelltype.ScheduleFunc) wakebelltype.ScheduleFunc {
+			return func(ctx context.Context, out []*wakebelltype.Outgoing) error {
+				out[0].ContentType = "\xff"
+				return next(ctx, out)
+			}
+		},
+	}})
+	_, err := n.topic.Schedule(t.Context(), n.Client(), "x")
+	require.NoError(t, err)
+	refused := make(chan [3]error, 1)
+	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(ctx context.Context, l *messages.Lease) error {
+		refused <- [3]error{c.Result(ctx, l, 1), c.Checkpoint(ctx, l, "y"), c.Progress(ctx, l, 0, "\xff")}
+		return nil
+	})
+	for _, err := range receive(t, refused) {
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+	}
+	n.settled(t) // the ack has reached the node
 }

@@ -49,6 +49,9 @@ func (c *Client) Result(ctx context.Context, l *messages.Lease, value any) error
 		return err
 	}
 	return c.encoded(ctx, l, content, func(context.Context) error {
+		if err := checkEncodable(content); err != nil {
+			return err // in the frame of the ack it would end the link, again and again
+		}
 		t := c.link.holder(l)
 		switch {
 		case t != nil && t.of.Queue.Name != "":

@@ -62,8 +62,9 @@ var (
 // runSpace is the UUID namespace in which message ids are derived from run ids.
 var runSpace = uuid.MustParse("1b7f6f0e-5a55-4c4e-9d3e-0f5a3c1a7c11")
 
-// celeryRun is a run as a message for Celery workers. The headers of its span are
-// beside Celery's own, where OpenTelemetry's instrumentation of Celery puts and reads
+// celeryRun is a run as a message for Celery workers. at is when it is sent: countdown and
+// expires count from then, as in Celery, also if the run is late. The headers of its span
+// are beside Celery's own, where OpenTelemetry's instrumentation of Celery puts and reads
 // them.
 func celeryRun(e *recur.Entry, at time.Time, id string, span map[string]string) (recurring.Run, error) {
 	o, err := readOptions(e.Definition.Options)

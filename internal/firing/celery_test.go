@@ -7,8 +7,10 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -143,4 +145,41 @@ func TestCeleryKeepsItsHeaders(t *testing.T) {
 	require.Equal(t, "t", m.Headers["task"])
 	require.Nil(t, m.Headers["eta"])
 	require.Equal(t, "a=b", m.Headers["baggage"])
+}
+
+// Seconds until a task expires count from when it is sent, as in Celery: the workers would discard
+// a late or backfilled run otherwise.
+func TestLateCeleryRunDoesNotExpireBeforeItIsSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.rdb.HSet(t.Context(), "redbeat:c", "definition", `{"name":"c","task":"t","options":{"expires":30,"countdown":10},"schedule":60,"enabled":true}`)
+		w.rdb.ZAdd(t.Context(), "redbeat::schedule", redis.Z{Score: 0, Member: "redbeat:c"})
+		beat := func() {
+			stop := w.engine(func(c *Config) { c.Maker.Celery = true })
+			synctest.Wait()
+			stop()
+		}
+		beat()
+		w.rdb.Del(t.Context(), "celery")
+		sent := func() {
+			t.Helper()
+			payload, err := w.rdb.LPop(t.Context(), "celery").Result()
+			require.NoError(t, err)
+			var m celeryMessage
+			require.NoError(t, json.Unmarshal([]byte(payload), &m))
+			for header, left := range map[string]time.Duration{"expires": 30 * time.Second, "eta": 10 * time.Second} {
+				at, err := time.Parse(time.RFC3339, m.Headers[header].(string))
+				require.NoError(t, err)
+				require.WithinDuration(t, time.Now().Add(left), at, time.Second, header)
+			}
+			require.Equal(t, "30000", m.Properties["expiration"])
+		}
+		w.advance(100 * time.Second) // no beat runs
+		beat()
+		sent()
+
+		_, _, err := Manual{Store: w.store, Maker: Maker{Store: w.store, Limit: 1 << 20, Celery: true}}.
+			Backfill(t.Context(), "c", w.began.Add(-2*time.Minute), w.began.Add(-time.Minute), 1)
+		require.NoError(t, err)
+		sent()
+	})
 }

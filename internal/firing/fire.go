@@ -100,7 +100,7 @@ func (e *Engine) attempt(ctx context.Context, it *item, now time.Time) *attempt 
 		e.queue.put(it, p.Next)
 		return nil
 	}
-	s, err := e.cfg.Maker.attempt(ctx, it, p)
+	s, err := e.cfg.Maker.attempt(ctx, it, p, now)
 	if err != nil {
 		e.suspend(it, err)
 		return nil

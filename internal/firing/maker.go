@@ -213,7 +213,7 @@ func (m Maker) destination(e *recur.Entry) string {
 }
 
 // attempt returns the attempt of a plan.
-func (m Maker) attempt(ctx context.Context, it *item, p recur.Plan) (*attempt, error) {
+func (m Maker) attempt(ctx context.Context, it *item, p recur.Plan, now time.Time) (*attempt, error) {
 	s := &attempt{item: it, after: it.entry, next: p.Next, skips: len(p.Due) == 0}
 	due := p.Due
 	overlap := it.entry.Ours.Overlap != recur.OverlapAllow
@@ -229,7 +229,7 @@ func (m Maker) attempt(ctx context.Context, it *item, p recur.Plan) (*attempt, e
 	if overlap {
 		s.firing.Topic, s.firing.Last = it.entry.Topic(), it.entry.Ours.Last
 	}
-	fires, err := m.fill(ctx, &s.firing, &s.after, due, overlap)
+	fires, err := m.fill(ctx, &s.firing, &s.after, due, overlap, now)
 	if err != nil {
 		return nil, err
 	}
@@ -241,8 +241,8 @@ func (m Maker) attempt(ctx context.Context, it *item, p recur.Plan) (*attempt, e
 	return s, nil
 }
 
-// fill adds the runs to a firing, and counts them in the entry.
-func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, due []time.Time, overlap bool) ([]Fire, error) {
+// fill adds the runs to a firing, and counts them in the entry. now is when they are sent.
+func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, due []time.Time, overlap bool, now time.Time) ([]Fire, error) {
 	if e.Ours.ID == "" {
 		e.Ours.ID = uuid.NewString()
 	}
@@ -267,7 +267,7 @@ func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, du
 		headers, span := m.Tracer.Fire(ctx, fires[len(fires)-1].Name, m.destination(e), at, e.Ours.Run, e.Ours.Trace)
 		fires[len(fires)-1].span = span
 		if m.ByCelery(e) {
-			run, err := celeryRun(e, at, id, headers)
+			run, err := celeryRun(e, now, id, headers)
 			if err != nil {
 				return nil, err
 			}

@@ -89,7 +89,7 @@ func (h Manual) RunNow(ctx context.Context, name string) (Fire, error) {
 	key := h.key(ctx, "run "+name)
 	var fire Fire
 	err = Again(ctx, func() (err error) {
-		fire, err = h.run(ctx, name, []time.Time{now.Truncate(time.Microsecond)}, true, key)
+		fire, err = h.run(ctx, name, []time.Time{now.Truncate(time.Microsecond)}, true, key, now)
 		return err
 	})
 	return fire, err
@@ -107,10 +107,14 @@ func (h Manual) Backfill(ctx context.Context, name string, from, to time.Time, l
 	if err := e.Err(); err != nil {
 		return 0, more, err
 	}
+	now, err := h.Store.Now(ctx)
+	if err != nil {
+		return 0, more, err
+	}
 	key := h.key(ctx, fmt.Sprintf("backfill %s %d %d", name, from.UnixMicro(), to.UnixMicro()))
 	for len(due) > 0 {
 		part := due[:min(len(due), mostRuns)]
-		if err := Again(ctx, func() error { _, err := h.run(ctx, name, part, false, key.Part(n)); return err }); err != nil {
+		if err := Again(ctx, func() error { _, err := h.run(ctx, name, part, false, key.Part(n), now); return err }); err != nil {
 			return n, more, err
 		}
 		n += len(part)
@@ -121,14 +125,14 @@ func (h Manual) Backfill(ctx context.Context, name string, from, to time.Time, l
 
 // run fires runs of an entry under a key, without a change of its instants, and returns
 // the last run.
-func (h Manual) run(ctx context.Context, name string, due []time.Time, counts bool, key *timers.Key) (Fire, error) {
+func (h Manual) run(ctx context.Context, name string, due []time.Time, counts bool, key *timers.Key, now time.Time) (Fire, error) {
 	raw, e, err := h.Read(ctx, name)
 	if err != nil {
 		return Fire{}, err
 	}
 	f := recurring.Firing{Name: h.Full(name), Raw: raw, Meta: raw.Meta, Once: key}
 	after := e
-	fires, err := h.Maker.fill(ctx, &f, &after, due, e.Ours.Overlap != recur.OverlapAllow)
+	fires, err := h.Maker.fill(ctx, &f, &after, due, e.Ours.Overlap != recur.OverlapAllow, now)
 	if err != nil {
 		return Fire{}, err
 	}

@@ -84,6 +84,17 @@ async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.01)
 
 
+async def command(*words: str) -> bytes:
+    """Send a command to Redis. Return the first line of its reply."""
+    host, port = REDIS.removeprefix("redis://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"*{len(words)}\r\n".encode() + b"".join(b"$%d\r\n%s\r\n" % (len(w.encode()), w.encode()) for w in words))
+    try:
+        return await reader.readline()
+    finally:
+        writer.close()
+
+
 class Case(unittest.IsolatedAsyncioTestCase):
     """A test with a client of the shared node."""
 

@@ -7,7 +7,7 @@ import asyncio
 from wakebell import Draft, End, Lease, Part, Reject, errors
 from wakebell.types import Join, PartEnd
 
-from .node import Case, name
+from .node import Case, command, name
 
 
 class Joins(Case):
@@ -46,6 +46,13 @@ class Joins(Case):
         self.assertEqual([p async for p in self.client.parts(reports, "r", running=True)], [])
         nothing = await self.client.report(work, "good")
         self.assertEqual((nothing.progress, nothing.result), (None, None))
+
+    async def test_errors_of_wait_and_report_have_the_codes_of_the_node(self) -> None:
+        topic = name()
+        await command("SET", f"timers_results:{topic}:a", "of another program")
+        for asks in (self.client.report(topic, "a"), self.client.wait(topic, "a", timeout=30)):
+            with self.assertRaises(errors.WrongTypeError):
+                await asks
 
     async def test_open_joins_are_extended_closed_and_cancelled(self) -> None:
         work, reports = name(), name()

@@ -33,7 +33,8 @@ type Guard struct {
 	system        *actor.ActorSystem
 	Log           *slog.Logger
 	owners        atomic.Pointer[access.TokenOwners]
-	Rights        atomic.Pointer[rights.Grants] // nil: every admitted caller may do everything
+	principals    atomic.Pointer[map[string]bool] // that have tokens
+	Rights        atomic.Pointer[rights.Grants]   // nil: every admitted caller may do everything
 	Queues        *access.QueueKeys
 	Reminders     *access.ReminderTopics
 	Peers         peers

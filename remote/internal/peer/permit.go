@@ -47,6 +47,9 @@ func (g *Guard) refusal(request proto.Message, err error) *messages.Error {
 
 // Allowed returns an error if the caller lacks a right for a request.
 func (g *Guard) Allowed(w Caller, request proto.Message) error {
+	if !g.admits(w.Owner) {
+		return fmt.Errorf("%w: %q has no token any more", errForbidden, text.Clip(w.Owner, wire.MaxShown))
+	}
 	granted := g.Rights.Load()
 	if granted == nil {
 		return nil
@@ -63,24 +66,34 @@ func (g *Guard) Allowed(w Caller, request proto.Message) error {
 	return nil
 }
 
-// Sees reports whether a principal may see a name in listings.
-func (g *Guard) Sees(principal string, kind rights.Kind, name string) bool {
+// admits reports whether a principal has a token. Without tokens, certificates or nothing
+// admit callers, which does not change.
+func (g *Guard) admits(principal string) bool {
+	with := *g.principals.Load()
+	return len(with) == 0 || with[principal]
+}
+
+// may reports whether a principal has a right, and is still admitted at all.
+func (g *Guard) may(principal string, do rights.Action, kind rights.Kind, name string) bool {
+	if !g.admits(principal) {
+		return false
+	}
 	granted := g.Rights.Load()
 	if granted == nil {
 		return true
 	}
-	_, ok := granted.Allow(principal, rights.ActionRead, kind, name)
+	_, ok := granted.Allow(principal, do, kind, name)
 	return ok
 }
 
-// MayPass reports whether a principal may have turns at a gate.
-func (g *Guard) MayPass(principal, gate string) bool {
-	granted := g.Rights.Load()
-	if granted == nil {
-		return true
-	}
-	_, ok := granted.Allow(principal, rights.ActionHandle, rights.KindGate, gate)
-	return ok
+// Sees reports whether a principal may see a name in listings.
+func (g *Guard) Sees(principal string, kind rights.Kind, name string) bool {
+	return g.may(principal, rights.ActionRead, kind, name)
+}
+
+// MayHandle reports whether a principal may have leases of a topic or queue, or turns at a gate.
+func (g *Guard) MayHandle(principal string, kind rights.Kind, name string) bool {
+	return g.may(principal, rights.ActionHandle, kind, name)
 }
 
 // Visible filters a response of the gateway that lists names. It keeps what the

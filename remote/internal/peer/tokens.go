@@ -12,7 +12,11 @@ import (
 // are probably misspelt.
 func (g *Guard) setOwners(known *access.TokenOwners) {
 	g.owners.Store(known)
-	named := known.Names()
+	named, principals := known.Names(), map[string]bool{}
+	for _, name := range named {
+		principals[name] = true
+	}
+	g.principals.Store(&principals)
 	if len(named) == 0 && g.Cfg.asksForCertificates() {
 		return // owners are the names of certificates
 	}

@@ -65,10 +65,13 @@ func (c *httpCall) claim(ctx context.Context, m *httpapi.ClaimRequest) (proto.Me
 		return nil, err
 	}
 	p := &pulled{into: in, request: request, leases: map[uint64]arrived{}}
-	if err := p.await(ctx, wait); err != nil {
-		return nil, err
+	err = p.await(ctx, wait)
+	if err == nil {
+		err = p.detach(ctx)
 	}
-	if err := p.detach(ctx); err != nil {
+	if err != nil {
+		// Its leases would expire otherwise: it has no handler.
+		_ = in.send(c.router, &messages.UnsubscribeRequest{Topic: m.GetTopic(), Subscriber: t.subscriber()})
 		return nil, err
 	}
 	answer := &httpapi.ClaimResponse{}
@@ -106,6 +109,9 @@ func (p *pulled) take(message any) error {
 		}
 	case *messages.LeasesEnded:
 		for _, l := range m.GetEnded() {
+			if l.GetReason() == messages.LeaseEnd_LEASE_END_DRAINING {
+				return errClaimDrained // the node awaits what becomes of it
+			}
 			delete(p.leases, l.GetDelivery())
 		}
 		if fault := m.GetSubscription(); fault != nil {
@@ -137,13 +143,13 @@ func (p *pulled) await(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// detach ends the deliveries, and takes what was delivered before. It returns the
-// leases if the caller has gone.
+var errClaimDrained = wire.StatusOf(messages.Failure(messages.Code_CODE_DRAINING, "the request or the node has ended"))
+
+// detach ends the deliveries, and takes what was delivered before.
 func (p *pulled) detach(ctx context.Context) error {
 	router := p.into.server.router
 	if ctx.Err() != nil {
-		_ = p.into.send(router, &messages.UnsubscribeRequest{Topic: p.request.GetTopic(), Subscriber: p.request.GetSubscriber()}) // else they expire
-		return wire.StatusOf(messages.Failure(messages.Code_CODE_DRAINING, "the request or the node has ended"))
+		return errClaimDrained
 	}
 	if err := p.into.send(router, subscriptions.Detach{Topic: p.request.GetTopic(), Subscriber: p.request.GetSubscriber()}); err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
@@ -36,4 +38,40 @@ func TestClaimKeepsLeasesOfBusyHub(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []actor.TerminatedReason{actor.TerminatedReason_AddressTerminated}, ends)
 	})
+}
+
+// A claim that hears of a drain before it has answered gives its leases back, and is refused.
+func TestClaimGivesLeasesBackToDrainingNode(t *testing.T) {
+	t.Parallel()
+	leases := &messages.Leases{Leases: []*messages.Lease{{Id: "a", Delivery: 7, Ttl: durationpb.New(time.Minute)}, {Id: "b", Delivery: 8}}}
+	drains := &messages.LeasesEnded{Ended: []*messages.LeaseEnded{{Id: "a", Delivery: 7, Reason: messages.LeaseEnd_LEASE_END_DRAINING}}}
+	for name, answers := range map[string]struct{ pull, detach []any }{
+		"while it waits":   {[]any{leases, drains}, []any{subscriptions.Detached{}}},
+		"while it answers": {[]any{leases}, []any{drains, subscriptions.Detached{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+				var subscriber, unsubscribed string
+				c := &httpCall{Server: served(t, w, func(c actor.Context) {
+					var all []any
+					switch m := c.Message().(type) {
+					case subscriptions.Pull:
+						subscriber, all = m.GetSubscriber(), answers.pull
+					case subscriptions.Detach:
+						all = answers.detach
+					case *messages.UnsubscribeRequest:
+						unsubscribed = m.GetTopic() + " " + m.GetSubscriber()
+					}
+					for _, answer := range all {
+						c.Respond(answer)
+					}
+				})}
+				_, err := c.claim(t.Context(), &httpapi.ClaimRequest{Topic: "topic"})
+				require.Equal(t, codes.Unavailable, status.Code(err))
+				synctest.Wait()
+				require.Equal(t, "topic "+subscriber, unsubscribed)
+			})
+		})
+	}
 }

@@ -19,7 +19,7 @@ func (o *operations) ListQueueDeadLetters(m *messages.ListQueueDeadLettersReques
 }
 
 func (o *operations) listQueueDeadLetters(ctx context.Context, m *messages.ListQueueDeadLettersRequest) iter.Seq2[*messages.ListQueueDeadLettersResponse, error] {
-	return wire.Each(o.client().Queues().DeadLetters(ctx, wire.QueueName(m), wire.PageOf(m)), func(l wakebelltype.QueueDeadLetter) *messages.ListQueueDeadLettersResponse {
+	return wire.Each(o.client().Queues().DeadLetters(reading(ctx, m), wire.QueueName(m), wire.PageOf(m)), func(l wakebelltype.QueueDeadLetter) *messages.ListQueueDeadLettersResponse {
 		return &messages.ListQueueDeadLettersResponse{DeadLetter: wire.QueueDeadLetterMessage(l)}
 	})
 }

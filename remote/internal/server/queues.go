@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell/internal/convert"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
@@ -33,7 +34,7 @@ func (o *operations) listQueues(ctx context.Context, m *messages.ListQueuesReque
 }
 
 func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error) {
-	st, err := o.client().Queues().Stats(ctx, wire.QueueName(m))
+	st, err := o.client().Queues().Stats(reading(ctx, m), wire.QueueName(m))
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +42,14 @@ func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStat
 		Pending: st.Pending, Processing: st.Processing, Ended: st.Ended, Unleased: st.Unleased,
 		Completed: st.Completed, Failed: st.Failed, Dead: st.Dead, Oldest: convert.Timestamp(st.Oldest), Now: convert.Timestamp(st.Now),
 	}}, nil
+}
+
+// reading returns a context for a request that may ask for what the masters have.
+func reading(ctx context.Context, m interface{ GetByMasters() bool }) context.Context {
+	if m.GetByMasters() {
+		return opened.ByMasters(ctx)
+	}
+	return ctx
 }
 
 func (o *operations) ListQueueMessages(m *messages.ListQueueMessagesRequest, stream grpc.ServerStreamingServer[messages.ListQueueMessagesResponse]) error {

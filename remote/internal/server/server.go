@@ -115,9 +115,13 @@ func (s *Server) Stop() {
 	s.guard.Stop()
 }
 
-// SetTokens replaces the tokens.
+// SetTokens replaces the tokens, and ends what principals without a token have.
 func (s *Server) SetTokens(tokens, certificates map[string]string) error {
-	return s.guard.SetTokens(tokens, certificates)
+	if err := s.guard.SetTokens(tokens, certificates); err != nil {
+		return err
+	}
+	s.rightsChanged()
+	return nil
 }
 
 // SetRights replaces the rights, and ends operations, subscriptions and turns that are no
@@ -127,9 +131,15 @@ func (s *Server) SetRights(granted *rights.Grants) error {
 		return argument.Invalid("Rights", "whether there are any is decided by Serve")
 	}
 	s.guard.Rights.Store(granted)
+	s.rightsChanged()
+	return nil
+}
+
+func (s *Server) rightsChanged() {
 	root := s.system.ActorSystem().Root
 	root.Send(s.router, subscriptions.RightsChanged{})
-	root.Send(s.gates, gates.RightsChanged{Permits: s.guard.MayPass})
+	root.Send(s.gates, gates.RightsChanged{Permits: func(principal, gate string) bool {
+		return s.guard.MayHandle(principal, rights.KindGate, gate)
+	}})
 	s.operations.recheck()
-	return nil
 }

@@ -8,15 +8,14 @@ import (
 )
 
 // rightsChanged ends the subscriptions of principals without the right to handle the
-// topic.
+// topic, or without a token.
 func (h *hub) rightsChanged() {
 	kind := rights.KindTopic
 	if h.tuning.queue != nil {
 		kind = rights.KindQueue
 	}
-	granted := h.guard.Rights.Load()
 	for _, s := range h.subscribers {
-		if _, ok := granted.Allow(s.key.owner, rights.ActionHandle, kind, h.topic); !ok {
+		if !h.guard.MayHandle(s.key.owner, kind, h.topic) {
 			h.revoke(s)
 		}
 	}

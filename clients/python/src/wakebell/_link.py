@@ -17,6 +17,7 @@ from ._endings import wait_timer
 from ._pb import endings_pb2, gateway_pb2, remote_pb2
 from ._requests import MAX_FRAME_BYTES, OVERHEAD, check_size
 from ._session import Session
+from ._values import error_of
 
 log = logging.getLogger("wakebell")
 
@@ -190,7 +191,7 @@ class Link:
                 if not self.closed or task is not None and task.cancelling():
                     raise
                 raise errors.ClosedError("the client is closed") from None
-            except (errors.UnavailableError, errors.OverloadedError):
+            except (errors.UnavailableError, errors.OverloadedError, errors.DrainingError):
                 if deadline is not None and time.monotonic() + WAIT_AGAIN >= deadline:
                     raise
             await asyncio.sleep(WAIT_AGAIN)
@@ -342,12 +343,3 @@ class Link:
 def hello() -> remote_pb2.Command:
     """Return a command without effect, whose answer shows that the link is up."""
     return remote_pb2.Command(unsubscribe=remote_pb2.UnsubscribeRequest(topic="hello", subscriber="hello"))
-
-
-def error_of(code: int, message: str) -> errors.WakebellError:
-    """Return the exception for a code of the node."""
-    try:
-        name: str = gateway_pb2.Code.Name(code)
-    except ValueError:
-        name = ""
-    return errors.from_code(name.removeprefix("CODE_"), message)

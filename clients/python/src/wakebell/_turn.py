@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _values, errors
-from ._link import Link, LinkBroken, error_of, log
+from ._link import Link, LinkBroken, log
 from ._pb import gates_pb2
 
 _MIN_EXTEND = 0.02  # the shortest pause between two extensions
@@ -92,7 +92,7 @@ class Turn:
         try:
             answer = await self._request(wait, deadline)
             if isinstance(answer, gates_pb2.TurnRefused):
-                raise error_of(answer.code, answer.reason)
+                raise _values.error_of(answer.code, answer.reason)
             self.fence = answer.fence
             self._link.turns[self._place] = self._lose
             while True:

@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf.duration_pb2 import Duration as PbDuration
 from google.protobuf.timestamp_pb2 import Timestamp as PbTimestamp
 
+from . import errors
 from . import recurring as r
 from . import types as t
 from ._pb import gateway_pb2 as pb
@@ -22,6 +23,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 MAX_PARTS = 10_000
 """The most parts of joins in a request."""
+
+
+def error_of(code: int, message: str) -> errors.WakebellError:
+    """Return the exception for a code of the node."""
+    try:
+        name: str = pb.Code.Name(code)
+    except ValueError:
+        name = ""
+    return errors.from_code(name.removeprefix("CODE_"), message)
 
 
 def seconds(value: t.Duration, name: str) -> float:

@@ -36,7 +36,6 @@ var (
 	errTooLarge = errors.New("its body is too large")
 	errTopic    = errors.New("its topic has an invalid length")
 	errCelery   = errors.New("the end of a Celery message is unknown, so overlap must be allowed")
-	errSlots    = errors.New("schedule and topic are in different slots of the Cluster, so overlap must be allowed")
 	errPrefix   = errors.New("its topic does not begin with its prefix")
 	errPeer     = fmt.Errorf("%w: this Celery queue is not open to peers; remote.Config.CeleryQueues (--celery-queues) names those that are", exchange.ErrForbidden)
 	errSpread   = errors.New("a Celery queue would be in another slot of the Cluster")
@@ -119,14 +118,8 @@ func (m Maker) Check(ctx context.Context, e *recur.Entry) error {
 			return err
 		}
 	}
-	if e.Ours.Overlap == recur.OverlapAllow {
-		return nil
-	}
-	switch {
-	case m.ByCelery(e):
+	if e.Ours.Overlap != recur.OverlapAllow && m.ByCelery(e) {
 		return errCelery
-	case !m.shares(ctx, e.Topic()):
-		return errSlots
 	}
 	return nil
 }

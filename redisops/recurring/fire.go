@@ -25,7 +25,9 @@ type Firing struct {
 	// Last, if not empty, is the id of a timer of Topic. The entry fires only if
 	// that timer is gone.
 	Topic, Last string
-	place       shards.Placed // of Topic
+	place       shards.Placed // of Topic, which the script reads
+	apart       bool          // no script reads Topic beside the schedule; it was asked before
+	waits       bool          // it had the timer then
 
 	Runs []Run // none: only the entry changes
 
@@ -151,14 +153,17 @@ func (b *Store) fire(ctx context.Context, token string, dead Lock, firings []Fir
 	for i := range firings {
 		f := &firings[i]
 		entries[i] = b.entry(f.Name)
-		due, last, before := "0", 0, 0
+		due, id, last, before := "0", f.Last, 0, 0
 		if !f.Due.IsZero() {
 			due = scripts.ScoreText(f.Due)
 		}
-		if f.Last != "" {
+		switch {
+		case f.apart && !f.waits:
+			id = ""
+		case !f.apart && id != "":
 			last, before = number(Run{place: f.place}), numberBefore(f.place.Before)
 		}
-		args = append(args, entries[i], f.Raw.Definition, f.Raw.Meta, f.Raw.Ours, f.Meta, f.Ours, f.Score, due, last, f.Last, before, len(f.Runs))
+		args = append(args, entries[i], f.Raw.Definition, f.Raw.Meta, f.Raw.Ours, f.Meta, f.Ours, f.Score, due, last, id, before, len(f.Runs))
 		for _, r := range f.Runs {
 			id, at := r.ID, ""
 			if r.Queue != "" {
@@ -214,14 +219,20 @@ func (b *Store) fire(ctx context.Context, token string, dead Lock, firings []Fir
 	return reply, err
 }
 
-// placeRuns sets the shards of the timers of firings.
+// placeRuns sets the shards of the timers of firings, and asks for those of last runs that the
+// script cannot look for, because they are in another slot of a Cluster.
 func (b *Store) placeRuns(ctx context.Context, firings []Firing) (err error) {
 	for i := range firings {
 		f := &firings[i]
-		if f.Last != "" {
-			if f.place, err = b.shards.Place(ctx, f.Topic, f.Last); err != nil {
-				return err
-			}
+		if f.apart = f.Last != "" && !b.Shares(ctx, f.Topic); f.apart {
+			// Its outbox was sent, so a timer that is gone does not come back before the entry
+			// changes, which the script sees.
+			f.waits, err = b.shards.Exists(ctx, f.Topic, f.Last)
+		} else if f.Last != "" {
+			f.place, err = b.shards.Place(ctx, f.Topic, f.Last)
+		}
+		if err != nil {
+			return err
 		}
 		for j := range f.Runs {
 			r := &f.Runs[j]

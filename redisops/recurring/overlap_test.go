@@ -25,18 +25,24 @@ import (
 func TestOverlapWhileTopicIsResharded(t *testing.T) {
 	t.Parallel()
 	for _, counts := range [][]int{{1, 4}, {4, 3}, {3, 1}} {
-		for name, leased := range map[string]bool{"pending": false, "leased": true} {
-			t.Run(fmt.Sprintf("%s, from %d to %d", name, counts[0], counts[1]), func(t *testing.T) {
+		for _, way := range []reshardedRun{{}, {leased: true}, {apart: true}, {leased: true, apart: true}} {
+			t.Run(fmt.Sprintf("%+v, from %d to %d", way, counts[0], counts[1]), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { reshardBesideRun(t, counts[0], counts[1], leased) })
+				synctest.Test(t, func(t *testing.T) { reshardBesideRun(t, counts[0], counts[1], way) })
 			})
 		}
 	}
 }
 
+// reshardedRun says how the last run of a schedule is while its topic is resharded.
+type reshardedRun struct {
+	leased bool
+	apart  bool // the store takes the server for a Cluster, whose scripts do not read the shards
+}
+
 // reshardBesideRun reshards the topic of a schedule whose last run has not ended, and fires its
 // next one after each command of that.
-func reshardBesideRun(t *testing.T, from, to int, leased bool) {
+func reshardBesideRun(t *testing.T, from, to int, way reshardedRun) {
 	t.Helper()
 	rdb, _ := redistest.Embedded(t)
 	f := newFixture(t, rdb)
@@ -46,19 +52,22 @@ func reshardBesideRun(t *testing.T, from, to int, leased bool) {
 	<-time.After(time.Hour) // nothing lingers
 	f.put("a", recur.Raw{}, raw("1"))
 	first := f.firing("a", "1", "a@1")
-	if leased {
+	if way.leased {
 		first.Runs[0].At = time.Now()
 	}
 	require.Equal(t, []Outcome{Fired}, f.fire("", Lock{}, first).Outcomes)
 	place, err := f.shards.Place(t.Context(), f.topic, "a@1")
 	require.NoError(t, err)
-	if leased {
+	if way.leased {
 		source := f.timers.Source(place.Name, timers.SourceOptions{})
 		require.Len(t, storetest.NewStream(source).Claim(t, 1).Leases, 1)
 	}
 	second := f.firing("a", "1", "a@2")
 	second.Raw, second.Last = f.load("a"), "a@1"
 
+	if way.apart {
+		f.spread.Store(1)
+	}
 	options := *rdb.Options()
 	other := redis.NewClient(&options)
 	defer func() { require.NoError(t, other.Close()) }()
@@ -85,8 +94,8 @@ func reshardBesideRun(t *testing.T, from, to int, leased bool) {
 		}
 		<-time.After(max(wait, time.Second))
 	}
-	require.Equal(t, leased, !p.Done)
-	require.Equal(t, leased, p.Layout.Moves())
+	require.Equal(t, way.leased, !p.Done)
+	require.Equal(t, way.leased, p.Layout.Moves())
 	require.Greater(t, calls, 10)
 	waits, err := f.Waiting(t.Context(), f.topic, "a@1")
 	require.NoError(t, err)

@@ -15,7 +15,8 @@
 --   Celery queue, b where the timers of a topic were before they move. Members is how many entries there are. Then for each entry:
 --   its member of the schedule; the definition, meta and third field decided on; the new meta, third
 --   field and score; the instant before which it is not due; the number of a
---   target and the id of a timer of it that must be gone, 0 and empty for none;
+--   target and the id of a timer of it that must be gone, 0 and empty for none, 0
+--   and the id for one in another slot, which was there when its topic was asked;
 --   the number of the target from which that timer may have yet to move, 0 for none;
 --   how many runs, and for each the number of its target, an id, a payload and
 --   an instant; for Celery the id is the binding and the payload the message.
@@ -49,7 +50,7 @@ end
 
 -- exists reports whether a timer is in a topic, or in the one before it or on the way.
 local function exists(target, id, before)
-  return redis.call('ZSCORE', key(target, 1), id)
+  return target == 0 or redis.call('ZSCORE', key(target, 1), id)
     or before > 0 and (redis.call('ZSCORE', key(before, 1), id) or redis.call('HEXISTS', key(before, 2), 'i' .. id) == 1)
 end
 

@@ -138,16 +138,19 @@ func (f facts) limits() wakebelltype.Settings { return tuning.OfTopic(f.overview
 // past is what happened to the timer, and what operators did with its topic since it is
 // known, or in the last day.
 func (f facts) past() []Step {
-	const unknown = 24 * time.Hour
-	since := f.now.Add(-unknown)
+	const unknown, accuracy = 24 * time.Hour, 5 * time.Millisecond // of the history
+	since, instant := f.now.Add(-unknown), f.timer.Activation
 	var steps []Step
+	if !instant.IsZero() && !instant.After(f.now) {
+		steps = append(steps, Step{At: instant, Text: "the instant for which it was scheduled"})
+		since = earlier(since, instant)
+	}
 	for _, a := range f.attempts {
+		if early := instant.Sub(a.Started); early > 0 && early < accuracy { // no attempt begins before its instant
+			a.Started = instant
+		}
 		steps = append(steps, Step{At: a.Started, Text: attemptText(a)})
 		since = earlier(since, a.Started)
-	}
-	if !f.timer.Activation.IsZero() && !f.timer.Activation.After(f.now) {
-		steps = append(steps, Step{At: f.timer.Activation, Text: "the instant for which it was scheduled"})
-		since = earlier(since, f.timer.Activation)
 	}
 	if run, found := f.overview.Run(f.id); found && f.timer.State == wakebell.StateRunning {
 		steps = append(steps, Step{At: run.Since, Text: fmt.Sprintf("attempt %d began on %s", run.Attempt, path.Dir(run.Node))})

@@ -307,6 +307,16 @@ func TestPastHasChangesOfTimerAndTopic(t *testing.T) {
 	require.Equal(t, []string{"the instant for which it was scheduled", "run now by ada: x", "pause by ada: reason: why"}, said)
 }
 
+// History rounds the beginning of an attempt, which may then be before the instant of its timer.
+func TestPastHasAttemptsBehindTheirInstant(t *testing.T) {
+	t.Parallel()
+	f := dueTimer()
+	f.attempts = []wakebelltype.Attempt{{Started: f.timer.Activation.Add(-time.Millisecond), Attempt: 1}, {Started: f.timer.Activation, Attempt: 2}}
+	past := f.past()
+	require.Len(t, past, 3)
+	require.Equal(t, "the instant for which it was scheduled", past[0].Text)
+}
+
 func TestOutcomesHaveWords(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []wakebelltype.EventKind{

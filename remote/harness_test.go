@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds the waits for other goroutines and processes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 const secret = "a-secret-of-sixteen-bytes"
 

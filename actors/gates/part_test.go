@@ -135,7 +135,7 @@ func TestUnusableGateIsLoggedRarely(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		var log strings.Builder
 		g, err := Start(actortest.QuietSystem(), "gates", Config{
-			Store: &unusableStore{}, Terms: gate.Terms{Lease: 10 * time.Second, Signal: time.Second, Presence: 2 * time.Second},
+			Store: unusableStore{&actortest.OpenGate{}}, Terms: gate.Terms{Lease: 10 * time.Second, Signal: time.Second, Presence: 2 * time.Second},
 			Logger: slog.New(slog.NewTextHandler(&log, nil)), Process: func() string { return "process" },
 		})
 		require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestUnusableGateIsLoggedRarely(t *testing.T) {
 }
 
 // unusableStore has gates whose keys are of another type.
-type unusableStore struct{ actortest.OpenGate }
+type unusableStore struct{ *actortest.OpenGate }
 
 func (unusableStore) Exchange(context.Context, *gate.Request) (*gate.Reply, error) {
 	return nil, errors.New("wrong type")

@@ -28,6 +28,7 @@ mkdir -p "$work/$package"
 for file in "${files[@]}"; do
   sed "s|^import \"messages/|import \"$package/|; s|^package wakebell\.v1;|package wakebell.python.v1;|" "messages/$file.proto" >"$work/$package/$file.proto"
 done
+cp clients/python/status.proto "$work/$package/"
 python=clients/python/src
 rm -f "$python/$package"/*_pb2.py "$python/$package"/*_pb2.pyi
 protoc -I "$work" --python_out="$python" --pyi_out="$python" "$work/$package"/*.proto

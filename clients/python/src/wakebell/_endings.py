@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from . import errors
 from . import types as t
-from ._pb import endings_pb2
+from ._pb import endings_pb2, status_pb2
 from ._pb import gateway_pb2 as pb
 from ._values import error_of, to_instant
 
@@ -71,33 +73,14 @@ async def wait_timer(channel: grpc.Channel, token: str, request: endings_pb2.Wai
 def _error_of(call: Any) -> errors.WakebellError:
     """Return the error of a call: that of the node in the details of the status, else one for its code."""
     for key, value in call.trailing_metadata() or ():
-        for detail in _fields(value, 3) if key == "grpc-status-details-bin" else ():  # of a google.rpc.Status
-            if any(of.endswith(b"/wakebell.v1.Error") for of in _fields(detail, 1)):
-                fault = pb.Error.FromString(b"".join(_fields(detail, 2)))
-                return error_of(fault.code, fault.message)
+        if key != "grpc-status-details-bin":
+            continue
+        with contextlib.suppress(DecodeError):
+            for detail in status_pb2.Status.FromString(value).details:
+                if detail.type_url.endswith("/wakebell.v1.Error"):
+                    fault = pb.Error.FromString(detail.value)
+                    return error_of(fault.code, fault.message)
     return _ERRORS.get(call.code(), errors.InternalError)(call.details() or "the node ended the wait")
-
-
-def _fields(message: bytes, number: int) -> list[bytes]:
-    """Return the bytes of a field of an encoded message of integers, texts and messages."""
-    found, at = [], 0
-
-    def integer() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
-            if byte < 0x80:
-                return value
-
-    while at < len(message):
-        tag, value = integer(), integer()
-        if tag & 7:  # else it is the integer
-            at += value
-            if tag >> 3 == number:
-                found.append(message[at - value : at])
-    return found
 
 
 def report(m: endings_pb2.WaitTimerResponse) -> t.Report:

@@ -204,7 +204,8 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 	return readPublished(text, len(messages))
 }
 
-// step names a step by its messages: with others beside it, a message is another call's.
+// step names a step of a publish by all its messages: a message that is published again beside
+// other messages is no retry.
 func step(messages []Message) string {
 	if len(messages) == 1 {
 		return messages[0].tail

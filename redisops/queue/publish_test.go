@@ -130,15 +130,21 @@ func TestPublishKnowsStepsByAllTheirMessages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	one, two, keyed := NewMessage([]byte("1"), ""), NewMessage([]byte("2"), ""), NewMessage([]byte("3"), "k")
-	both := f.publish(t, PublishOptions{}, one, two)
-	require.Equal(t, both, f.publish(t, PublishOptions{}, one, two), "a retry")
-	other := f.publish(t, PublishOptions{}, one, keyed)
+	stored := int64(0)
+	publish := func(n int64, messages ...Message) []wakebelltype.QueuePublished {
+		t.Helper()
+		published := f.publish(t, PublishOptions{}, messages...)
+		stored += n
+		require.Equal(t, stored, f.rdb.LLen(t.Context(), f.keys.pending).Val())
+		return published
+	}
+	both := publish(2, one, two)
+	require.Equal(t, both, publish(0, one, two), "a retry")
+	other := publish(2, one, keyed)
 	require.Len(t, other, 2)
-	require.NotEqual(t, both[0].ID, other[0].ID)
-	require.Equal(t, other[1].ID, f.publish(t, PublishOptions{}, keyed)[0].ID, "the key says that it was published")
-	alone := f.publish(t, PublishOptions{}, two)
-	require.Equal(t, alone, f.publish(t, PublishOptions{}, two), "a retry")
-	require.NotEqual(t, both[1].ID, alone[0].ID)
+	require.Equal(t, other[1], publish(0, keyed)[0], "the key says that it was published")
+	alone := publish(1, two)
+	require.Equal(t, alone, publish(0, two), "a retry")
 }
 
 // TestPublishBoundsWhatIsStored checks that a step carries a bounded number of bytes, also of

@@ -54,7 +54,7 @@ func TestWaits(t *testing.T) {
 				f.timer.State, f.timer.Attempts, f.timer.Due, f.overview.Nodes = wakebell.StateRunning, 3, now.Add(20*time.Second), 0
 			},
 			[]Cause{CauseNoNode},
-			"it waits: no node handles its topic, and the one that leased it is gone; the lease expires at 2026-11-27T12:00:20Z",
+			"it waits: no node is seen at its topic: the one that leased it is gone, or cut off; the lease expires at 2026-11-27T12:00:20Z",
 			time.Time{},
 		},
 		"leased by the only node":                 {leasedByOne(now.Add(-time.Minute)), nil, "a handler on b/2 has it: attempt 3", time.Time{}},

@@ -18,7 +18,7 @@ func (f facts) waits() []Wait {
 	switch t.State {
 	case wakebell.StateRunning:
 		if o := f.overview; o.Nodes == 0 && o.Err == nil {
-			return []Wait{{Cause: CauseNoNode, Text: "no node handles its topic, and the one that leased it is gone", Do: "node --help"}}
+			return []Wait{{Cause: CauseNoNode, Text: "no node is seen at its topic: the one that leased it is gone, or cut off", Do: "node --help"}}
 		}
 		return f.inKeyRun()
 	case wakebell.StateNever:

@@ -153,8 +153,7 @@ const (
 // no attempt, Attempt and Failures stay, and it is counted and recorded apart, as snoozed. To
 // give a reason, wrap it: fmt.Errorf("the shop is closed: %w", Snooze(d)). Of a d out of bounds
 // it returns an error that wraps ErrInvalid, and the handler has failed. A snooze counts as
-// a failure of a message of a queue, and if the node ends or loses Redis right after its
-// settlement.
+// a failure of a message of a queue.
 func Snooze(d time.Duration) error {
 	if d < MinSnooze || d > MaxSnooze {
 		return argument.Invalid("snooze", "%v, want %v to %v", d, MinSnooze, MaxSnooze)

@@ -241,6 +241,7 @@ func (c *Core) takeSettlements(s *Stream, f *Flight) {
 			Delay:   v.Delay,
 			Reason:  v.Reason,
 			Failed:  v.failed,
+			Snoozed: v.Snoozed,
 			Charge:  v.Lease.Charge,
 		})
 	}

@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -42,7 +41,6 @@ func (p *poller) emitDelivered(l *lease) {
 // their entry, and for those that the source refused.
 func (p effects) Settled(f *leasing.Flight) {
 	collects, settled := p.Feed.Collects(), 0
-	var snoozed []exchange.Lease
 	for i := range f.Settling {
 		v := &f.Settling[i]
 		if v.Lease.Refused() || v.Kind == exchange.DeadLetter {
@@ -51,9 +49,6 @@ func (p effects) Settled(f *leasing.Flight) {
 		settled++
 		if v.Panicked {
 			p.unfinished(v.Lease)
-		}
-		if v.Snoozed {
-			snoozed = append(snoozed, *v.Lease.Lease)
 		}
 		records := v.Kind != exchange.Release && // no attempt
 			p.Records.Wants(v.Kind == exchange.Ack && v.Reason == "", v.Lease.Claims > 1)
@@ -72,31 +67,6 @@ func (p effects) Settled(f *leasing.Flight) {
 		p.Feed.Miss(settled)
 	}
 	p.Records.Wake()
-	if len(snoozed) > 0 {
-		p.uncount(snoozed)
-	}
-}
-
-// uncountTimeout bounds a call that takes back what snoozes have counted, because the end of a
-// drain waits for it.
-const uncountTimeout = time.Second
-
-// uncount takes back in the background what the nacks of snoozed timers have counted.
-func (p effects) uncount(snoozed []exchange.Lease) {
-	source, can := snoozerOf(p.Source)
-	if !can {
-		return
-	}
-	ended := p.queue.ctx
-	p.io.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), uncountTimeout)
-		defer cancel()
-		if err := source.Uncount(ctx, snoozed); err != nil {
-			if skipped, ok := p.logLimit.Allow("snooze " + p.Source.Name()); ok {
-				p.Logger.Warn("snoozes counted as failures", "err", err, "count", len(snoozed), "skipped", skipped)
-			}
-		}
-	})
 }
 
 // settledEvent returns the event of a settlement that is no dead letter.

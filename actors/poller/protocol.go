@@ -114,28 +114,20 @@ type Peeker interface {
 	Watch(ctx context.Context, answered exchange.Answered) (stop func() (next time.Time))
 }
 
-// Snoozer is a Source whose timers can be snoozed. Of others, a snooze is a failure.
+// Snoozer is a Source that heeds exchange.Settlement.Snoozed. Of others, a snooze is a failure.
 type Snoozer interface {
-	// Uncount takes the attempts and failures back that nacks of these leases have counted,
-	// where the timers still wait.
-	Uncount(ctx context.Context, leases []exchange.Lease) error
+	Snoozes() bool
 }
 
-// snoozes reports whether timers of a source can be snoozed.
+// snoozes reports whether timers of a source, or of the one that it wraps, can be snoozed.
 func snoozes(source any) bool {
-	_, can := snoozerOf(source)
-	return can
-}
-
-// snoozerOf returns the Snoozer that a source is or wraps.
-func snoozerOf(source any) (Snoozer, bool) {
 	for {
 		if s, ok := source.(Snoozer); ok {
-			return s, true
+			return s.Snoozes()
 		}
 		w, ok := source.(interface{ Wrapped() any })
 		if !ok {
-			return nil, false
+			return false
 		}
 		source = w.Wrapped()
 	}

@@ -238,6 +238,7 @@ func (p *poller) Tune(concurrency int, _ time.Duration) { p.concurrency = concur
 
 // What operators see does not matter here.
 
+func (p *poller) Settled(*leasing.Flight)                                 {}
 func (p *poller) DeadLettered(exchange.DeadLettered, *leasing.Settlement) {}
 func (p *poller) Ended(*leasing.Lease, leasing.End)                       {}
 func (p *poller) Hung(*leasing.Lease, time.Duration)                      {}

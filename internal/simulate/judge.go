@@ -249,7 +249,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 		}
 		j.remove(s.ID)
 	case exchange.Nack:
-		v.failures.nack(s.Token)
+		v.failures.nack(&s)
 		v.due, v.first = j.sim.now().Add(s.Delay), time.Time{} // it was delivered: a debounce begins anew
 	case exchange.DeadLetter, exchange.Fail:
 		j.died(s.ID)

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/keeper"
@@ -87,51 +85,12 @@ func (p *poller) snooze() (leasing.Outcome, bool) {
 	return leasing.Outcome{Kind: leasing.Snoozed, Delay: s.between(time.Millisecond, 5*time.Second), Reason: "not yet"}, true
 }
 
-// Settled takes back what the nacks of snoozed timers have counted, as a System does.
-func (p *poller) Settled(f *leasing.Flight) {
-	var snoozed []exchange.Lease
-	for i := range f.Settling {
-		if v := &f.Settling[i]; v.Snoozed && !v.Lease.Refused() {
-			snoozed = append(snoozed, *v.Lease.Lease)
-		}
-	}
-	if len(snoozed) == 0 || p.sim.cut() {
-		return
-	}
-	p.sim.after(p.sim.transit(), func() {
-		keys := p.store.Timers().Keys().Of(p.name)
-		snoozed = slices.DeleteFunc(snoozed, func(l exchange.Lease) bool { // it has moved to another shard
-			return errors.Is(p.sim.rdb.ZScore(p.sim.ctx, keys.Timeline, l.ID).Err(), redis.Nil)
-		})
-		if err := p.timers.Uncount(p.sim.ctx, snoozed); err != nil {
-			p.sim.broken("errors", "the end of a snooze: %v", err)
-		}
-		for i := range snoozed {
-			p.sim.judge.uncounted(&snoozed[i])
-		}
-	})
-}
+// failures are how many a timer has, as far as the judge knows.
+type failures struct{ least, most int }
 
-// failures are how many a timer has, as far as the judge knows: a snooze counts as a failure
-// until it is taken back, and whether that came too late, only Redis knows.
-type failures struct {
-	least, most int
-	nacked      exchange.Token // of the last lease, if that ended with a nack
-}
-
-func (f *failures) nack(token exchange.Token) {
-	f.least, f.most, f.nacked = f.least+1, f.most+1, token
-}
-
-// uncounted notes that a snooze was taken back.
-func (j *judge) uncounted(l *exchange.Lease) {
-	v := j.current[l.ID]
-	if v == nil {
-		return
-	}
-	v.failures.least = max(v.failures.least-1, 0)
-	if v.failures.nacked == l.Token {
-		v.failures.most = max(v.failures.most-1, 0)
+func (f *failures) nack(s *exchange.Settlement) {
+	if !s.Snoozed {
+		f.least, f.most = f.least+1, f.most+1
 	}
 }
 

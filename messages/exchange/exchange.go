@@ -111,6 +111,7 @@ type Settlement struct {
 	Delay   time.Duration // Nack: from the source's now; at least 0
 	Reason  string        // DeadLetter: the reason; Nack: the last error, for operators
 	Failed  bool          // DeadLetter: whether the last delivery counts as a failure
+	Snoozed bool          // Nack: the delivery counts neither as a failure nor as an attempt; queues ignore it
 	Charge  Charge        // Release: that of the lease; without it no token is given back
 }
 

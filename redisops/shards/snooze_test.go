@@ -46,18 +46,16 @@ func (s *snoozing) exchange(want int, settle ...exchange.Settlement) *exchange.R
 func (s *snoozing) claim() []exchange.Lease { return s.exchange(10).Leases }
 
 // nack makes a timer due again in d, as after a failure.
-func (s *snoozing) nack(l exchange.Lease, d time.Duration) {
+func (s *snoozing) nack(l exchange.Lease, d time.Duration) { s.wait(l, d, false) }
+
+// snooze makes it due again in d without a failure.
+func (s *snoozing) snooze(l exchange.Lease, d time.Duration) { s.wait(l, d, true) }
+
+func (s *snoozing) wait(l exchange.Lease, d time.Duration, snoozed bool) {
 	s.t.Helper()
 	settle := storetest.Verdict(exchange.Nack, l)
-	settle.Delay, settle.Reason = d, "not yet"
+	settle.Delay, settle.Reason, settle.Snoozed = d, "not yet", snoozed
 	s.exchange(0, settle)
-}
-
-// snooze makes it due again in d without a failure, as a node does.
-func (s *snoozing) snooze(l exchange.Lease, d time.Duration) {
-	s.t.Helper()
-	s.nack(l, d)
-	require.NoError(s.t, s.source.Uncount(s.t.Context(), []exchange.Lease{l}))
 }
 
 func (s *snoozing) get(id string) timers.Timer {

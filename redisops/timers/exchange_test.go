@@ -95,6 +95,25 @@ func TestNackAtOnceIsClaimedAgain(t *testing.T) {
 	})
 }
 
+func TestSnoozeCountsNothingThoughItIsClaimedAtOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a")
+		l := f.Claim(t, 1).Leases[0]
+		for range 3 {
+			r, snooze := f.Request(1, time.Minute), storetest.Verdict(exchange.Nack, l)
+			snooze.Snoozed, snooze.Reason = true, "not yet"
+			r.Settle = []exchange.Settlement{snooze}
+			again := f.Run(t, r).Leases[0]
+			require.Equal(t, 1, again.Claims)
+			require.Zero(t, again.Failures)
+			require.True(t, again.Snoozed)
+			require.Equal(t, l.Activation, again.Activation)
+			l = again
+		}
+	})
+}
+
 func TestRefusalsKeepOrderOfRequest(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

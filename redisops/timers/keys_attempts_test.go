@@ -74,9 +74,8 @@ func TestSnoozedTimerHoldsItsKey(t *testing.T) {
 		require.Len(t, leases, 1)
 		snooze := ack(leases[0])
 		snooze.Verdict, snooze.Delay = exchange.Nack, time.Hour
-		snooze.Reason = "not yet"
+		snooze.Reason, snooze.Snoozed = "not yet", true
 		require.Empty(t, f.fairly(t, flow, 0, snooze))
-		require.NoError(t, f.src.Uncount(t.Context(), leases))
 		for range 3 {
 			require.NoError(t, f.src.SweepKeys(t.Context(), flow))
 			require.Empty(t, f.fairly(t, flow, 10), "the next timer of the key waits")

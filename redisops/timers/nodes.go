@@ -86,9 +86,6 @@ func reportsOf(fields map[string]string, now time.Time) (reports []wakebelltype.
 	return reports
 }
 
-// maxUncount bounds the timers of one call of lua/snooze.lua.
-const maxUncount = 100
-
 // Key returns the key of a timer; empty: it has none, or the user has no right to read it.
 func (t *TimerSource) Key(ctx context.Context, id string) (string, error) {
 	entry, err := t.timers.RDB.HGet(ctx, t.keys().TimerKeys, id).Result()
@@ -96,19 +93,4 @@ func (t *TimerSource) Key(ctx context.Context, id string) (string, error) {
 		return "", fmt.Errorf("read the key of %q on %q: %w", id, t.topic, scripts.Wrap(ctx, []string{t.keys().TimerKeys}, err))
 	}
 	return entry[min(placeBytes, len(entry)):], nil
-}
-
-// Uncount takes the attempts and failures back that nacks of these leases have counted,
-// because their timers were snoozed.
-func (t *TimerSource) Uncount(ctx context.Context, leases []exchange.Lease) error {
-	for some := range slices.Chunk(leases, maxUncount) {
-		args := make([]any, 0, 3*len(some))
-		for i := range some {
-			args = append(args, some[i].ID, some[i].Claims, some[i].Failures)
-		}
-		if _, err := t.timers.RunText(ctx, snoozeScript, []string{t.keys().Timeline, t.keys().Leases}, args...); err != nil {
-			return fmt.Errorf("snooze on %q: %w", t.topic, err)
-		}
-	}
-	return nil
 }

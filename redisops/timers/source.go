@@ -242,19 +242,22 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 	}
 	for i := range settle {
 		if settle[i].Verdict == exchange.Nack {
-			args = append(args, text.Cut(settle[i].Reason, maxError))
+			args = append(args, mark(!settle[i].Snoozed)+text.Cut(settle[i].Reason, maxError))
 		}
 	}
 	for i := range settle {
 		if settle[i].Verdict == exchange.DeadLetter {
-			failed := "0"
-			if settle[i].Failed {
-				failed = "1"
-			}
-			args = append(args, failed+text.Cut(settle[i].Reason, scripts.MaxReason))
+			args = append(args, mark(settle[i].Failed)+text.Cut(settle[i].Reason, scripts.MaxReason))
 		}
 	}
 	return args
+}
+
+func mark(failed bool) string {
+	if failed {
+		return "1"
+	}
+	return "0"
 }
 
 // restoreOrder turns the script's indices, which count by verdict, into those of
@@ -270,3 +273,6 @@ func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
 	}
 	scripts.Reorder(reply, order)
 }
+
+// Snoozes says that timers can be snoozed.
+func (t *TimerSource) Snoozes() bool { return true }

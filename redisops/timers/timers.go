@@ -170,7 +170,6 @@ var (
 	healScript          = lua.Load("heal")
 	controlScript       = lua.Load("control")
 	announceScript      = lua.Load("announce")
-	snoozeScript        = lua.Load("snooze")
 	reportScript        = lua.Load("report")
 	statsScript         = lua.Load("stats")
 	lastDeadScript      = lua.Load("last_dead")

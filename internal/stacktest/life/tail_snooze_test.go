@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +20,7 @@ func TestDeliveryAfterSnoozeHasText(t *testing.T) {
 	var calls atomic.Int32
 	sys := stacktest.Serve(t, redistest.Shared(t), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 		if calls.Add(1) == 1 {
-			return wakebell.Snooze(200 * time.Millisecond)
+			return wakebell.Snooze(wakebell.MinSnooze)
 		}
 		return nil
 	}))
@@ -29,7 +28,7 @@ func TestDeliveryAfterSnoozeHasText(t *testing.T) {
 	_, err := topic.Schedule(t.Context(), sys.Client(), "")
 	require.NoError(t, err)
 	for _, want := range []wakebelltype.Event{
-		{Kind: wakebelltype.EventDelivered}, {Kind: wakebelltype.EventSnoozed, Text: "snoozed for 200ms"}, {Kind: wakebelltype.EventDelivered, Text: "snoozed before"}, {Kind: wakebelltype.EventAcked},
+		{Kind: wakebelltype.EventDelivered}, {Kind: wakebelltype.EventSnoozed, Text: "snoozed for 1ms"}, {Kind: wakebelltype.EventDelivered, Text: "snoozed before"}, {Kind: wakebelltype.EventAcked},
 	} {
 		e := stacktest.Receive(t, events)
 		require.Equal(t, want, wakebelltype.Event{Kind: e.Kind, Text: e.Text})

@@ -78,7 +78,6 @@ func timersRows(b *bench) {
 	b.schedules()
 	b.looks()
 	b.exchanges()
-	b.snoozes()
 	b.cancelledRuns()
 	b.largest()
 	b.removals()
@@ -217,19 +216,6 @@ func (b *bench) exchanges() {
 				b.must(err)
 			}
 		}
-	}
-}
-
-// snoozes takes back what the nacks of as many timers as a claim has have counted.
-func (b *bench) snoozes() {
-	source := b.store.Source("snoozed", timers.SourceOptions{MaxBytes: 1 << 20, MaxClaims: 100, DeadCap: 1000})
-	stream := storetest.NewStream(source)
-	for round := range b.rounds() {
-		_, err := b.store.Schedule(b.Context(), "snoozed", entries("snoozed", round, 100, fullSize, timers.Entry{At: time.Unix(1000, 0)})...)
-		b.must(err)
-		leases := stream.Run(b, stream.Request(100, time.Minute)).Leases
-		stream.Run(b, settling(stream, exchange.Nack, leases))
-		b.once("100 timers", func() { b.must(source.Uncount(b.Context(), leases)) })
 	}
 }
 

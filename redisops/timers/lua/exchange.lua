@@ -18,7 +18,7 @@
 --   records; known as in mark.lua; acks to extends count the arguments that follow: the
 --   ids in that order, their tokens, the delays of the nacks in seconds, the
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
---   failed, else a 0.
+--   failed, else a 0: a nack without a failure was snoozed, and is no attempt.
 -- Returns: one string,
 --   "now end next healed orphans refused dead leases apart held waited charges key_runs mark\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
@@ -151,10 +151,10 @@ if total > acks then
   for n = 1, nacks do
     i = i + 1
     if holds(i) then
-      local r, score = mine(), text(now + tonumber(ARGV[delays + n]))
-      -- The timer was delivered, so the next debounce starts a new period.
-      r.failures, r.before, r.first = r.failures + 1, r.activation, ''
-      r.err = ARGV[delays + nacks + n]
+      local r, score, reason = mine(), text(now + tonumber(ARGV[delays + n])), ARGV[delays + nacks + n]
+      local failed = tonumber(string.sub(reason, 1, 1))
+      r.claims, r.failures, r.err = math.max(0, r.claims - 1 + failed), r.failures + failed, string.sub(reason, 2)
+      r.before, r.first = r.activation, '' -- it was delivered: the next debounce starts a new period
       rescore(ARGV[base + i], score, record('w', r, score))
     end
   end

@@ -52,12 +52,13 @@ WHOLE = $(shell grep -rlE 'pgregory.net/rapid|testing\.Short\(\)|redistest\.Race
 test: export GOFLAGS += -gcflags=github.com/yuin/gopher-lua/...=-race=false
 
 # All is compiled before: several tests build programs, or read what the compiler knows, and
-# would compile the same packages at the same time.
+# would compile the same packages at the same time. `go list -export` compiles, and does not link
+# two dozen programs that nobody runs. `make lint` runs go vet.
 test: setup ## run the tests under the race detector, and without it those that it slows down or cannot see into; installs redis-server and what the clients need
-	$(GO) build ./...
-	$(GO) build -race ./...
-	$(GO) test -timeout 20m -p $(PACKAGES) $(WHOLE)
-	$(GO) test -race -short -timeout 20m -p $(PACKAGES) ./...
+	@$(GO) list -export ./... > /dev/null
+	@$(GO) list -export -race ./... > /dev/null
+	$(GO) test -vet=off -timeout 20m -p $(PACKAGES) $(WHOLE)
+	$(GO) test -vet=off -race -short -timeout 20m -p $(PACKAGES) ./...
 
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)
 	$(GO) test -short -timeout 5m ./...
@@ -147,11 +148,11 @@ bench-peers: setup ## measure Wakebell against its peers and its goals (ROUNDS=5
 	@cd bench && $(GO) run . peers --rounds $(ROUNDS) --scale $(SCALE) --only '$(ONLY)' --json results.json
 
 bench-test: ## test the module that measures
-	@cd bench && $(GO) vet ./... && $(GO) test ./...
+	@cd bench && $(GO) vet ./... && $(GO) test -vet=off ./...
 
 browser-test: ## test the dashboard in a real Chromium; installs what is missing
 	@scripts/setup.sh redis-server chromium npm
-	@cd dashboard/browser && npm install --no-audit --no-fund --silent && $(GO) vet ./... && $(GO) test -timeout 9m ./...
+	@cd dashboard/browser && npm install --no-audit --no-fund --silent && $(GO) vet ./... && $(GO) test -vet=off -timeout 9m ./...
 
 screenshots: ## make the pictures of docs/dashboard
 	@scripts/setup.sh redis-server chromium
@@ -160,8 +161,8 @@ screenshots: ## make the pictures of docs/dashboard
 
 outbox-test: ## test the outbox on PostgreSQL, MariaDB and SQLite, and its example
 	@scripts/setup.sh redis-server postgres mariadbd
-	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -timeout 5m ./...
-	@cd examples/outbox && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -vet=off -timeout 5m ./...
+	@cd examples/outbox && $(GO) vet ./... && $(GO) test -vet=off -timeout 5m ./...
 
 outbox-bench: ## print how fast the outbox relays on PostgreSQL, MariaDB and SQLite while 90 % of 100,000 rows are refused
 	@scripts/setup.sh redis-server postgres mariadbd
@@ -194,7 +195,7 @@ release-check: ## build two releases, compare builds, install the deb and upgrad
 	@TIMERS=$(TIMERS) scripts/release-check.sh
 
 deploy-test: ## test the Kubernetes manifests, the Helm chart and the compose file of deploy/
-	@cd deploy/check && $(GO) vet ./... && $(GO) test ./...
+	@cd deploy/check && $(GO) vet ./... && $(GO) test -vet=off ./...
 
 site: ## build the documentation site into site/.vitepress/dist; fails for dead links (WAKEBELL_SITE_VERSION=v0.1)
 	@scripts/setup.sh npm

@@ -30,8 +30,8 @@ git worktree add --quiet --detach "$work/tree" "$earlier"
 for patch in internal/faults/testdata/earlier/*.patch; do
   if git -C "$work/tree" apply --check "$root/$patch" 2>/dev/null; then git -C "$work/tree" apply "$root/$patch"; fi
 done
-(cd "$work/tree" && go test -trimpath -c -o "$work/old.test" ./internal/faults)
-go test -trimpath -c -o "$work/new.test" ./internal/faults
+(cd "$work/tree" && go test -c -o "$work/old.test" ./internal/faults)
+go test -c -o "$work/new.test" ./internal/faults
 
 # The harness of a version has its clients, so each is run with both programs of nodes.
 for clients in old new; do

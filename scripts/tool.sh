@@ -28,7 +28,7 @@ if [ ! -x "$binary" ]; then
   find "$root/.tools" -mindepth 1 -maxdepth 1 -name "$of[0-9]*" ! -name "$version" -exec rm -rf {} + 2>/dev/null || true
   mkdir -p "$root/.tools/$version"
   # By a name of its own, so that an interrupted build leaves no broken tool.
-  GOFLAGS=-mod=readonly go build -buildvcs=false -trimpath -o "$binary.$$" "$package"
+  GOFLAGS=-mod=readonly go build -buildvcs=false -o "$binary.$$" "$package"
   mv "$binary.$$" "$binary"
 fi
 echo "$binary"

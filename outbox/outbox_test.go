@@ -133,6 +133,8 @@ func TestInvalidRequestsWriteNothing(t *testing.T) {
 	t.Parallel()
 	o, err := New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 1000}), SQLite, Config{})
 	require.NoError(t, err)
+	largest, err := New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 16 << 20}), SQLite, Config{})
+	require.NoError(t, err)
 	var tx recorder
 	ctx := t.Context()
 	long := strings.Repeat("x", 513)
@@ -145,6 +147,7 @@ func TestInvalidRequestsWriteNothing(t *testing.T) {
 		"timer 0: invalid argument: id: 513":     o.Cancel(ctx, &tx, "t", long),
 		"message 0: invalid argument":            o.Publish(ctx, &tx, queue.New[string]("q", queue.KeySeparator("")).Draft("x")),
 		"message 0: invalid argument: name":      o.Publish(ctx, &tx, queue.New[string](long).Draft("x")),
+		"timer 0: invalid argument: body: 16777": largest.Schedule(ctx, &tx, topic.Draft(strings.Repeat("x", 16<<20-100))), // no room for what the relay adds
 		"invalid argument: tx":                   o.Cancel(ctx, nil, "t", "a"),
 	} {
 		require.ErrorContains(t, err, want)

@@ -224,6 +224,28 @@ func TestChangesOfBatch(t *testing.T) {
 	require.Equal(t, 5*time.Second, deferral(1000, true))
 }
 
+// A relay that parks a lane locks it before the rows that get its number.
+func TestLaneIsLockedBeforeItsRows(t *testing.T) {
+	t.Parallel()
+	o, err := New(nil, MySQL, Config{})
+	require.NoError(t, err)
+	b := &batch{store: &store{Outbox: o}, parking: map[int64][]int64{-4: {9}}, blocked: map[int64][]int64{}, rows: []claimedRow{
+		{seq: 1, lane: -5}, {seq: 2, lane: -5},
+	}}
+	locked := map[any]bool{}
+	for _, c := range b.changes([]relay.Result{{Verdict: relay.Parked, Err: errors.New("full")}, {Verdict: relay.Parked}}) {
+		switch {
+		case strings.HasPrefix(c.text, "INSERT INTO {parked}"):
+			locked[c.args[0]] = true
+		case strings.HasPrefix(c.text, "UPDATE {parked}"):
+			locked[c.args[len(c.args)-1]] = true
+		default:
+			require.True(t, locked[c.args[0]], "%+v", c)
+		}
+	}
+	require.Len(t, locked, 2)
+}
+
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

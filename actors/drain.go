@@ -132,7 +132,7 @@ func (s *supervisor) topicDrained(m *messages.TopicDrained) {
 }
 
 func (s *supervisor) answerDrain() {
-	if !s.drain.pollers {
+	if !s.drain.pollers || len(s.drain.answered) < len(s.pollers) { // the latter spares a search for each answer
 		return
 	}
 	for name := range s.pollers {

@@ -182,7 +182,7 @@ func checkNames(target, id string) error {
 }
 
 func (o *Outbox) row(kind, target, timer string, m proto.Message) (row, error) {
-	return o.limited(o.limit, kind, target, timer, m)
+	return o.limited(min(o.limit, gateway.MaxRequestBytes-maxAddressed), kind, target, timer, m)
 }
 
 func (o *Outbox) limited(limit int, kind, target, timer string, m proto.Message) (row, error) {

@@ -97,7 +97,7 @@ func (b *batch) removeOvertaking(before map[int64]predecessor, now int64) {
 			switch {
 			case ours:
 				wait = held
-			case p.retryAt > now:
+			case p.retryAt > now && p.retryAt <= now+maxAhead.Microseconds():
 				wait = p.retryAt
 			default:
 				wait = -1

@@ -133,6 +133,8 @@ func TestInvalidRequestsWriteNothing(t *testing.T) {
 	t.Parallel()
 	o, err := New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 1000}), SQLite, Config{})
 	require.NoError(t, err)
+	largest, err := New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 16 << 20}), SQLite, Config{})
+	require.NoError(t, err)
 	var tx recorder
 	ctx := t.Context()
 	long := strings.Repeat("x", 513)
@@ -145,6 +147,7 @@ func TestInvalidRequestsWriteNothing(t *testing.T) {
 		"timer 0: invalid argument: id: 513":     o.Cancel(ctx, &tx, "t", long),
 		"message 0: invalid argument":            o.Publish(ctx, &tx, queue.New[string]("q", queue.KeySeparator("")).Draft("x")),
 		"message 0: invalid argument: name":      o.Publish(ctx, &tx, queue.New[string](long).Draft("x")),
+		"timer 0: invalid argument: body: 16777": largest.Schedule(ctx, &tx, topic.Draft(strings.Repeat("x", 16<<20-100))), // no room for what the relay adds
 		"invalid argument: tx":                   o.Cancel(ctx, nil, "t", "a"),
 	} {
 		require.ErrorContains(t, err, want)
@@ -219,6 +222,28 @@ func TestChangesOfBatch(t *testing.T) {
 	}, changes)
 	require.Equal(t, time.Minute, deferral(1000, false))
 	require.Equal(t, 5*time.Second, deferral(1000, true))
+}
+
+// A relay that parks a lane locks it before the rows that get its number.
+func TestLaneIsLockedBeforeItsRows(t *testing.T) {
+	t.Parallel()
+	o, err := New(nil, MySQL, Config{})
+	require.NoError(t, err)
+	b := &batch{store: &store{Outbox: o}, parking: map[int64][]int64{-4: {9}}, blocked: map[int64][]int64{}, rows: []claimedRow{
+		{seq: 1, lane: -5}, {seq: 2, lane: -5},
+	}}
+	locked := map[any]bool{}
+	for _, c := range b.changes([]relay.Result{{Verdict: relay.Parked, Err: errors.New("full")}, {Verdict: relay.Parked}}) {
+		switch {
+		case strings.HasPrefix(c.text, "INSERT INTO {parked}"):
+			locked[c.args[0]] = true
+		case strings.HasPrefix(c.text, "UPDATE {parked}"):
+			locked[c.args[len(c.args)-1]] = true
+		default:
+			require.True(t, locked[c.args[0]], "%+v", c)
+		}
+	}
+	require.Len(t, locked, 2)
 }
 
 func TestVersions(t *testing.T) {

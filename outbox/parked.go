@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/wakebell/wakebell/actors/relay"
 )
@@ -28,6 +30,10 @@ const (
 	// probeRows is how many rows of a lane are tried after a refusal. More than one,
 	// because timers of a topic may be on several servers.
 	probeRows = 8
+
+	// maxAhead is more than any relay leaves rows and lanes to wait. What is to wait for longer
+	// was deferred by a relay whose clock was wrong, and is due.
+	maxAhead = time.Hour
 )
 
 // Claim implements relay.Store. It returns the oldest rows of the lanes that are due, and
@@ -54,7 +60,8 @@ func (s parked) Claim(ctx context.Context) (relay.Batch, error) {
 // ends. The lease does not lock the lane: rows are added to it meanwhile.
 func (s parked) claimLanes(ctx context.Context) (claimed []claimedLane, err error) {
 	now := s.now()
-	rows, err := s.db.QueryContext(ctx, s.sql("SELECT lane, attempts, retry_at FROM {parked} WHERE retry_at <= ? ORDER BY retry_at LIMIT ?"), micros(now), maxClaimedLanes)
+	rows, err := s.db.QueryContext(ctx, s.sql("SELECT lane, attempts, retry_at FROM {parked} WHERE retry_at <= ? OR retry_at > ? ORDER BY retry_at LIMIT ?"),
+		micros(now), micros(now.Add(maxAhead)), maxClaimedLanes)
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +107,14 @@ func (b *batch) readParked(ctx context.Context, db DB, lanes []claimedLane) erro
 		}
 		b.more = b.more || l.attempts == 0 && len(b.rows)-before == limit
 	}
-	before := len(b.rows)
-	if err := b.read(ctx, db, 1, micros(b.store.now()), half); err != nil {
+	before, now := len(b.rows), b.store.now()
+	if err := b.read(ctx, db, 1, micros(now), half); err != nil {
 		return err
 	}
-	b.more = b.more || len(b.rows)-before == half
+	if err := b.read(ctx, db, micros(now.Add(maxAhead))+1, math.MaxInt64, half); err != nil {
+		return err
+	}
+	b.more = b.more || len(b.rows)-before >= half
 	_, err := b.removeParked(ctx, db, lanes)
 	return err
 }

@@ -50,7 +50,8 @@ func (b *batch) settle(ctx context.Context, results []relay.Result) error {
 type outcome struct {
 	kind     string
 	target   string
-	parked   []int64 // rows
+	parked   []int64  // rows
+	refusals []change // of parked rows
 	refused  relay.Result
 	relayed  bool
 	progress bool // a row was relayed, set aside or deferred alone
@@ -85,7 +86,7 @@ func (b *batch) changes(results []relay.Result) (all []change) {
 		case relay.Parked:
 			if lane.parked = append(lane.parked, r.seq); result.Err != nil {
 				lane.refused = result
-				all = append(all, refused(r.seq, r.lane, result.Err))
+				lane.refusals = append(lane.refusals, refused(r.seq, r.lane, result.Err))
 			}
 		case relay.Left:
 		}
@@ -110,7 +111,9 @@ func refused(seq, retryAt int64, err error) change {
 	}
 }
 
-// laneChanges returns the statements about lanes.
+// laneChanges returns the statements about lanes. A lane is locked before rows get its number:
+// on MySQL, the statement that deletes a lane waits for them, so that two relays would wait for
+// each other.
 func (b *batch) laneChanges(lanes map[int64]*outcome, now time.Time) (all []change) {
 	tried := map[int64]claimedLane{}
 	for _, l := range b.lanes {
@@ -127,9 +130,8 @@ func (b *batch) laneChanges(lanes map[int64]*outcome, now time.Time) (all []chan
 				own.attempts = 0
 			}
 			at := now.Add(deferral(own.attempts, found.refused.Outage))
-			all = append(all,
-				b.store.park(parkedLane{lane, found.kind, found.target, micros(at), own.attempts + 1, found.refused.Outage, errorText(found.refused.Err)}),
-				mark(lane, found.parked))
+			all = append(all, b.store.park(parkedLane{lane, found.kind, found.target, micros(at), own.attempts + 1, found.refused.Outage, errorText(found.refused.Err)}))
+			all = append(append(all, found.refusals...), mark(lane, found.parked))
 		case isOwn:
 			all = append(all, release(own, found.progress, now)...)
 		case len(b.parking[lane]) > 0:

@@ -47,7 +47,7 @@ type CeleryTask struct {
 
 // Celery makes a schedule whose runs are messages for Celery workers, on the
 // Redis that stores the schedule. The options are those of apply_async: queue,
-// priority, expires, countdown and routing_key; nil for none.
+// priority, expires, eta, countdown and routing_key; nil for none.
 func Celery(name, task string, rule Rule, args []any, kwargs, options map[string]any) Schedule {
 	s := Schedule{Name: name, Topic: task, Rule: rule}
 	encode := func(field string, v any, none bool) json.RawMessage {

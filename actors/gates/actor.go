@@ -25,10 +25,9 @@ type gatekeeper struct {
 	// Messages of its goroutines carry it, because mailboxes outlive a restart.
 	incarnation  *incarnation
 	parts        map[int]*part
-	queues       map[string]*gateQueue             // of all parts
-	owners       map[string][]*turnOwner           // by actor
-	remotePlaces remotePlaces                      // tickets and turns of remote owners
-	permits      func(principal, gate string) bool // of RightsChanged; nil: they have not changed
+	queues       map[string]*gateQueue   // of all parts
+	owners       map[string][]*turnOwner // by actor
+	remotePlaces remotePlaces            // tickets and turns of remote owners
 
 	sequence uint64 // of exchanges
 	numbers  uint64 // of joins

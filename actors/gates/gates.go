@@ -91,6 +91,10 @@ type Gates struct {
 	pid    *actor.PID
 	cfg    Config
 
+	// permits is that of RightsChanged; nil: the rights have not changed. It is the actor's alone, and
+	// outlives its restarts: requests that were permitted before the change may arrive after one.
+	permits func(principal, gate string) bool
+
 	io        sync.WaitGroup // the goroutines that call the store
 	closeOnce sync.Once
 	stopped   chan struct{} // closed when the actor has stopped

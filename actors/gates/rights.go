@@ -19,7 +19,7 @@ type RightsChanged struct {
 var errNoRight = fmt.Errorf("%w: the principal has no right to the gate", exchange.ErrForbidden)
 
 func (k *gatekeeper) rightsChanged(m RightsChanged) {
-	k.permits = m.Permits
+	k.gates.permits = m.Permits
 	for _, sameActor := range k.owners {
 		for _, o := range slices.Clone(sameActor) {
 			for _, w := range o.at {
@@ -35,7 +35,7 @@ func (k *gatekeeper) rightsChanged(m RightsChanged) {
 // permitted reports whether a holder may pass a gate, as far as the rights have changed.
 // Before, and for actors of this process, there is nothing to ask.
 func (k *gatekeeper) permitted(of *remoteHolder, gate string) bool {
-	return of == nil || k.permits == nil || k.permits(of.Principal, gate)
+	return of == nil || k.gates.permits == nil || k.gates.permits(of.Principal, gate)
 }
 
 // mayExtend reports whether the owner of a turn has still the right to it.

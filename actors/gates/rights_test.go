@@ -54,3 +54,22 @@ func TestTurnWithoutRightEndsWithItsLease(t *testing.T) {
 		require.NoError(t, g.Close())
 	})
 }
+
+// A request that was permitted before the change arrives after a crash of the actor.
+func TestChangedRightsOutliveACrash(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		g, clerks := startClerks(t, "mallory", "honest")
+		mallory, honest := clerks[0], clerks[1]
+		g.system.Root.Send(g.pid, RightsChanged{Permits: func(principal, _ string) bool { return principal != "mallory" }})
+		g.system.Root.Send(g.pid, acquire{}) // it panics, since it has no waiter
+		<-time.After(time.Minute)
+		mallory.send(&messages.AcquireTurnRequest{Gate: "gate", Place: 1})
+		<-time.After(time.Second)
+		require.Equal(t, messages.Code_CODE_FORBIDDEN, gets[*messages.TurnRefused](t, mallory).GetCode())
+		honest.send(&messages.AcquireTurnRequest{Gate: "gate", Place: 1})
+		<-time.After(time.Second)
+		gets[*messages.Turn](t, honest)
+		require.NoError(t, g.Close())
+	})
+}

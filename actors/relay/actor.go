@@ -298,7 +298,7 @@ func (r *relay) end(more bool, err error) {
 		r.schedule(r.failed(err))
 	case more || r.hinted:
 		r.recovered()
-		r.schedule(0)
+		r.schedule(r.pause)
 	default:
 		r.recovered()
 		r.schedule(backoff.Jitter(r.cfg.PollInterval, 0.1, r.env.Random()))

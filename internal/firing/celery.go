@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ type celeryOptions struct {
 	RoutingKey    string          `json:"routing_key"`
 	Priority      *float64        `json:"priority"` // whole, but Python may write it as a float
 	Expires       json.RawMessage `json:"expires"`
+	ETA           json.RawMessage `json:"eta"`
 	Countdown     *float64        `json:"countdown"`
 	Serializer    string          `json:"serializer"`
 	TimeLimit     *float64        `json:"time_limit"`
@@ -83,6 +85,10 @@ func celeryRun(e *recur.Entry, at time.Time, id string, span map[string]string) 
 	if err != nil {
 		return recurring.Run{}, err
 	}
+	eta, err := o.eta(at)
+	if err != nil {
+		return recurring.Run{}, err
+	}
 	args, kwargs := e.Arguments()
 	task := uuid.NewSHA1(runSpace, []byte(id)).String()
 	priority := 0
@@ -90,7 +96,7 @@ func celeryRun(e *recur.Entry, at time.Time, id string, span map[string]string) 
 		priority = int(*o.Priority)
 	}
 	headers := map[string]any{
-		"lang": "py", "task": e.Definition.Task, "id": task, "shadow": o.Shadow, "eta": nil, "expires": expires,
+		"lang": "py", "task": e.Definition.Task, "id": task, "shadow": o.Shadow, "eta": eta, "expires": expires,
 		"group": nil, "group_index": nil, "retries": 0, "timelimit": []any{o.TimeLimit, o.SoftTimeLimit},
 		"root_id": task, "parent_id": nil, "argsrepr": string(recur.Native(args)), "kwargsrepr": string(recur.Native(kwargs)),
 		"origin": origin(), "ignore_result": o.IgnoreResult,
@@ -99,9 +105,6 @@ func celeryRun(e *recur.Entry, at time.Time, id string, span map[string]string) 
 		if _, taken := headers[key]; !taken {
 			headers[key] = value
 		}
-	}
-	if o.Countdown != nil {
-		headers["eta"] = pythonTime(at.Add(time.Duration(*o.Countdown * float64(time.Second))))
 	}
 	properties := map[string]any{
 		"correlation_id": task, "reply_to": replyTo(), "delivery_mode": 2,
@@ -140,7 +143,7 @@ func (o celeryOptions) queue() (string, error) {
 
 // optionNames are the supported options.
 var optionNames = []string{
-	"queue", "routing_key", "priority", "expires", "countdown", "serializer", "time_limit", "soft_time_limit", "shadow", "ignore_result",
+	"queue", "routing_key", "priority", "expires", "eta", "countdown", "serializer", "time_limit", "soft_time_limit", "shadow", "ignore_result",
 }
 
 // knownOptions refuses unsupported and duplicate options, which a Python beat may
@@ -202,35 +205,95 @@ func message(queue string, priority int, routing string, args, kwargs json.RawMe
 }
 
 // expiry returns the instant at which a message expires, as Celery writes it, and its
-// maximum time in the queue in ms.
+// maximum time in the queue in ms, which is 0 after that instant.
 func (o celeryOptions) expiry(at time.Time) (expires any, expiration string, err error) {
-	if len(o.Expires) == 0 || string(o.Expires) == "null" {
+	if none(o.Expires) {
 		return nil, "", nil
 	}
 	var seconds float64
-	var text string
-	switch {
-	case json.Unmarshal(o.Expires, &seconds) == nil:
-		left := time.Duration(seconds * float64(time.Second))
-		return pythonTime(at.Add(left)), strconv.FormatInt(left.Milliseconds(), 10), nil
-	case json.Unmarshal(o.Expires, &text) == nil:
-		until, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			return nil, "", fmt.Errorf("%w: expires %w", errOptions, err)
-		}
-		return pythonTime(until), strconv.FormatInt(max(until.Sub(at), 0).Milliseconds(), 10), nil
-	default:
-		return recurTime(o.Expires, at)
+	var until time.Time
+	if json.Unmarshal(o.Expires, &seconds) == nil {
+		until, err = secondsAfter("expires", at, seconds)
+	} else {
+		until, err = instantOf("expires", o.Expires)
+		seconds = until.Sub(at).Seconds()
 	}
+	if err != nil {
+		return nil, "", err
+	}
+	return pythonTime(until), strconv.FormatInt(max(int64(seconds*1000), 0), 10), nil
 }
 
-// recurTime decodes an expiry that RedBeat has written as a datetime.
-func recurTime(raw json.RawMessage, at time.Time) (any, string, error) {
+// eta returns the instant at which workers begin a task. A countdown of 0 is none, and another one
+// takes precedence over an instant.
+func (o celeryOptions) eta(at time.Time) (any, error) {
+	var begin time.Time
+	var err error
+	switch {
+	case o.Countdown != nil && *o.Countdown != 0:
+		begin, err = secondsAfter("countdown", at, *o.Countdown)
+	case none(o.ETA):
+		return nil, nil
+	default:
+		begin, err = instantOf("eta", o.ETA)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pythonTime(begin), nil
+}
+
+// none reports whether an option is absent.
+func none(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// secondsAfter returns the instant some seconds after another, in the range of Celery and Python.
+func secondsAfter(option string, at time.Time, seconds float64) (time.Time, error) {
+	const most = 1 << 38 // more than 8,000 years
+	if seconds >= math.MinInt32 && seconds < most {
+		whole, part := math.Modf(seconds)
+		if t := time.Unix(at.Unix()+int64(whole), int64(at.Nanosecond())+int64(part*1e9)); t.UTC().Year() <= 9999 {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%w: %s of %g seconds is out of range", errOptions, option, seconds)
+}
+
+// instantOf reads an instant that is a text of ISO 8601, or that RedBeat has written as a datetime.
+// One without a zone is in UTC, also for an app in another zone.
+func instantOf(option string, raw json.RawMessage) (time.Time, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		if t, ok := isoTime(text); ok {
+			return t, nil
+		}
+		return time.Time{}, fmt.Errorf("%w: %s: %.50q is not a time of ISO 8601", errOptions, option, text)
+	}
 	m, err := recur.ReadMeta([]byte(`{"last_run_at":` + string(raw) + `}`))
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: expires: %w", errOptions, err)
+		return time.Time{}, fmt.Errorf("%w: %s: %w", errOptions, option, err)
 	}
-	return pythonTime(m.LastRunAt), strconv.FormatInt(max(m.LastRunAt.Sub(at), 0).Milliseconds(), 10), nil
+	return m.LastRunAt, nil
+}
+
+// isoTime reads a text of ISO 8601 as Celery does, except those by week or without a day. Go reads
+// fractions of seconds without a layout.
+func isoTime(text string) (t time.Time, ok bool) {
+	text = strings.ToUpper(text)
+	for _, date := range []string{"2006-01-02", "20060102"} {
+		if t, err := time.Parse(date, text); err == nil {
+			return t, true
+		}
+		for _, clock := range []string{"15:04:05", "15:04", "150405", "1504", "15"} {
+			for _, zone := range []string{"", "Z07:00", "Z0700", "Z07"} {
+				for _, between := range []string{"T", " "} {
+					if t, err := time.Parse(date+between+clock+zone, text); err == nil {
+						return t, true
+					}
+				}
+			}
+		}
+	}
+	return time.Time{}, false
 }
 
 // pythonTime formats an instant as Python's isoformat does.

@@ -102,9 +102,46 @@ func TestCeleryOptions(t *testing.T) {
 	m, err = run(`{"expires":{"__type__":"datetime","year":2026,"month":11,"day":21,"hour":8,"timezone":0.0}}`)
 	require.NoError(t, err)
 	require.Equal(t, "2026-11-21T08:00:00.000000+00:00", m["headers"].(map[string]any)["expires"])
-	for _, bad := range []string{`[]`, `{"queue":""}`, `{"serializer":"yaml"}`, `{"expires":"soon"}`, `{"expires":[1]}`} {
+	for _, bad := range []string{
+		`[]`, `{"queue":""}`, `{"serializer":"yaml"}`, `{"expires":"soon"}`, `{"expires":[1]}`, `{"expires":""}`, `{"expires":-3e9}`,
+		`{"expires":1e300}`, `{"expires":252000000000}`, `{"countdown":-3e9}`, `{"countdown":1e12}`, `{"eta":"soon"}`, `{"eta":5}`,
+	} {
 		_, err := run(bad)
 		require.ErrorIs(t, err, errOptions, bad)
+	}
+}
+
+// Instants are those that Celery 5 makes of the same options: texts without a zone are in UTC, what
+// is in the past is sent with an expiration of 0, and a countdown of 0 is none.
+func TestCeleryInstants(t *testing.T) {
+	t.Parallel()
+	due := time.Date(2026, 11, 21, 7, 50, 19, 0, time.UTC)
+	for options, want := range map[string][3]any{ // eta, expires, expiration
+		`{"expires":"2026-11-21T08:00:00"}`:            {nil, "2026-11-21T08:00:00.000000+00:00", "581000"},
+		`{"expires":"2026-11-21T08:00:00.5"}`:          {nil, "2026-11-21T08:00:00.500000+00:00", "581500"},
+		`{"expires":"2026-11-21 09:00+01:00"}`:         {nil, "2026-11-21T08:00:00.000000+00:00", "581000"},
+		`{"expires":"20261121T080000z"}`:               {nil, "2026-11-21T08:00:00.000000+00:00", "581000"},
+		`{"expires":"2026-11-21T0800-0000"}`:           {nil, "2026-11-21T08:00:00.000000+00:00", "581000"},
+		`{"expires":"2026-11-21T03-05"}`:               {nil, "2026-11-21T08:00:00.000000+00:00", "581000"},
+		`{"expires":"2026-11-21"}`:                     {nil, "2026-11-21T00:00:00.000000+00:00", "0"},
+		`{"expires":-5}`:                               {nil, "2026-11-21T07:50:14.000000+00:00", "0"},
+		`{"expires":0}`:                                {nil, "2026-11-21T07:50:19.000000+00:00", "0"},
+		`{"expires":1.5}`:                              {nil, "2026-11-21T07:50:20.500000+00:00", "1500"},
+		`{"expires":12000000000}`:                      {nil, "2407-02-26T05:10:19.000000+00:00", "12000000000000"},
+		`{"expires":null,"eta":null,"countdown":null}`: {nil, nil, nil},
+		`{"countdown":0}`:                              {nil, nil, nil},
+		`{"countdown":-5}`:                             {"2026-11-21T07:50:14.000000+00:00", nil, nil},
+		`{"eta":"2026-11-21T08:00:00"}`:                {"2026-11-21T08:00:00.000000+00:00", nil, nil},
+		`{"eta":"2026-11-21T08:00:00","countdown":60}`: {"2026-11-21T07:51:19.000000+00:00", nil, nil},
+		`{"eta":{"__type__":"datetime","year":2026,"month":11,"day":21,"hour":8,"timezone":"UTC"}}`: {"2026-11-21T08:00:00.000000+00:00", nil, nil},
+	} {
+		e := recur.Entry{Definition: recur.Definition{Name: "n", Task: "t", Options: json.RawMessage(options)}}
+		run, err := celeryRun(&e, due, "n@x", nil)
+		require.NoError(t, err, options)
+		var m celeryMessage
+		require.NoError(t, json.Unmarshal(run.Payload, &m))
+		require.Equal(t, want, [3]any{m.Headers["eta"], m.Headers["expires"], m.Properties["expiration"]}, options)
+		require.NoError(t, knownOptions(e.Definition.Options))
 	}
 }
 

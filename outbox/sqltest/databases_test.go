@@ -61,6 +61,7 @@ func suite(t *testing.T, of func(testing.TB) server) {
 		"parked rows":   testParkedRowsAreNotRead,
 		"unparked":      testUnparked,
 		"adopted lanes": testAdoptedLanes,
+		"clock ahead":   testClockAhead,
 		"upgrade":       testUpgrade,
 		"reserved word": testReservedWord,
 	} {

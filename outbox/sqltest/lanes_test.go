@@ -116,6 +116,22 @@ func testAdoptedLanes(t *testing.T, w *world) {
 	require.Len(t, w.timers(t), 1)
 }
 
+// A relay whose clock was ahead has left a lane, and a timer alone, to wait for years.
+func testClockAhead(t *testing.T, w *world) {
+	w.schedule(t, "first", wakebell.ID("x"), wakebell.In(time.Hour))
+	ahead := time.Now().AddDate(10, 0, 0).UnixMicro()
+	_, err := w.db.ExecContext(t.Context(), w.rebind("UPDATE {table} SET retry_at = ?"), ahead)
+	require.NoError(t, err)
+	w.schedule(t, "last", wakebell.ID("x"), wakebell.In(time.Hour))
+	w.relay(t, w.system(t), quick())
+	w.awaitRelayed(t)
+	require.Equal(t, map[string]string{"x": "last"}, w.timers(t))
+
+	_, err = w.db.ExecContext(t.Context(), w.rebind("INSERT INTO {table}_parked (lane, kind, target, retry_at, attempts, outage, error) VALUES (-5, '', '', ?, 3, 0, '')"), ahead)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return w.rows(t, "SELECT COUNT(*) FROM {table}_parked") == 0 }, patience, 10*time.Millisecond, "it has no rows")
+}
+
 // A table of the first version is brought up to date, with its rows, and again.
 func testUpgrade(t *testing.T, w *world) {
 	box, err := outbox.New(nil, w.server.dialect, outbox.Config{Table: "upgraded"})

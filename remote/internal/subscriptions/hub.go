@@ -68,6 +68,7 @@ type subscriber struct {
 	to         *actor.PID // nil: unreachable or ended
 	last       *actor.PID // to, before it became unreachable
 	awaited    bool       // its peer is connected: it is attached again when the link is up
+	pulls      bool       // its caller of HTTP has its leases once it is detached
 	clock      clock
 	party      limits.Party   // charged for the subscription
 	mine       *holding       // the holding of its principal

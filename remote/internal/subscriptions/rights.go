@@ -24,7 +24,8 @@ func (h *hub) rightsChanged() {
 // revoke ends a subscription, and notifies its subscriber of that and of each lease that
 // it held: one without leases would wait for ever. The subscriber subscribes again until
 // it has the right. Its leases expire: the notification may be late, and a consumer over HTTP
-// gets none, while a handler goes on. Those that were not sent are released.
+// gets none, while a handler goes on. Those that were not sent are released, and so are those of a
+// claim over HTTP that was not answered: it fails.
 func (h *hub) revoke(s *subscriber) {
 	fault := messages.Failure(messages.Code_CODE_FORBIDDEN, "the right to handle "+h.topic+" was withdrawn")
 	for _, a := range h.asked {
@@ -39,7 +40,9 @@ func (h *hub) revoke(s *subscriber) {
 	for delivery, l := range h.held {
 		if l.of == s && l.sent {
 			ended = append(ended, &messages.LeaseEnded{Id: l.lease.GetId(), Delivery: delivery})
-			sent = append(sent, delivery)
+			if !s.pulls || s.to == nil {
+				sent = append(sent, delivery)
+			}
 		}
 	}
 	h.endSubscription(s, sent...)

@@ -187,6 +187,30 @@ func TestStreamsReportOutageWithin3Seconds(t *testing.T) {
 	})
 }
 
+// A topic whose name has a byte 0 is not taken for two others, or for a queue.
+func TestCachesTellNamesApart(t *testing.T) {
+	t.Parallel()
+	d, err := New(conntest.WithoutRedis(t, connection.Config{}), Operators{Timers: &hanging{}, Queues: failing{}}, Config{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	_, err = d.readTopics(t.Context(), []string{"a", "b"})
+	require.NoError(t, err)
+	o, err := d.readTopic(t.Context(), "a\x00b")
+	require.NoError(t, err)
+	require.Equal(t, "a\x00b", o.Topic)
+	_, err = d.throughput(t.Context(), "queue\x00a", time.Hour)
+	require.NoError(t, err)
+	_, err = d.queueThroughput(t.Context(), "a", time.Hour)
+	require.ErrorIs(t, err, wakebell.ErrForbidden)
+}
+
+// failing are queues whose counts may not be read.
+type failing struct{ Queues }
+
+func (failing) Throughput(context.Context, wakebelltype.QueueKeys, time.Duration) (wakebelltype.Throughput, error) {
+	return wakebelltype.Throughput{}, wakebell.ErrForbidden
+}
+
 // A stream ends soon after its principal has lost the right to read.
 func TestStreamEndsWithItsRight(t *testing.T) {
 	t.Parallel()

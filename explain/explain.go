@@ -142,6 +142,9 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 		if info.State == wakebell.StateParked || info.State == wakebell.StateRunning && info.Key != "" {
 			f.running = r.list(wakebell.Filter{Running: true})
 		}
+		if info.State == wakebell.StateRunning && f.overview.Nodes > 0 {
+			f.alive = r.alive()
+		}
 		e = f.present()
 	} else {
 		f.letter = r.letter()
@@ -187,6 +190,19 @@ func (r *reader) overview() (o wakebelltype.Overview) {
 	}
 	r.failed("the topic", err)
 	return o
+}
+
+// alive asks the nodes of the topic, if the client can: none that is dead answers.
+func (r *reader) alive() []wakebelltype.NodeAnswer {
+	c, can := r.Client.(interface {
+		AskNodes(ctx context.Context, topics ...string) ([]wakebelltype.NodeAnswer, error)
+	})
+	if !can {
+		return nil
+	}
+	answers, err := c.AskNodes(r.ctx, r.topic)
+	r.failed("its nodes", err)
+	return answers
 }
 
 func (r *reader) moving() bool {

@@ -248,7 +248,7 @@ func (d *Dashboard) joined(ctx context.Context, r *request, topic, id string, he
 	if !has && !ended {
 		return data
 	}
-	v, err := joined.Read(ctx, c, d.op.Timers, stateOf, topic, id, r.get("parts"))
+	v, err := joined.Read(ctx, c, d.op.Timers, d.states(ctx), topic, id, r.get("parts"))
 	if err != nil {
 		if !errors.Is(err, wakebell.ErrNotFound) {
 			data.Err = err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -128,9 +129,8 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 	r := &reader{ctx: ctx, Client: c, topic: topic, id: id}
 	f := facts{topic: topic, id: id, overview: r.overview(), attempts: r.attempts()}
 	f.changes = r.changesOf("topic", cmp.Or(f.overview.Topic, topic))
-	f.now = time.Now()
-	if due := f.overview.Stats.OldestDue; !due.IsZero() { // Redis's clock
-		f.now = due.Add(f.overview.Stats.Lag)
+	if f.now = attended.Due(f.overview); f.now.IsZero() { // nothing is due
+		f.now = time.Now()
 	}
 	var e Explanation
 	if stored {

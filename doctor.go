@@ -206,12 +206,13 @@ func (w *crew) addRecent(r timers.Recent) {
 	}
 }
 
-// askNodes asks the nodes of topics for their settings, with one question to all.
+// askNodes asks the nodes of topics for their settings, with one question to all but those of
+// topics that Redis denies to the user: one denied channel fails the whole question.
 func (c *Client) askNodes(ctx context.Context, crews []crew) {
 	asked := map[string]*crew{}
 	for i := range crews {
 		w := &crews[i]
-		if w.askedErr = w.overview.Err; w.overview.Nodes > 0 {
+		if w.askedErr = w.overview.Err; w.overview.Nodes > 0 && !errors.Is(w.askedErr, ErrDenied) {
 			asked[w.overview.Topic] = w
 		}
 	}

@@ -48,7 +48,7 @@ func (d *Dashboard) matching(ctx context.Context, r *request) (s selection, err 
 	}
 	filter := wakebell.Filter{Running: r.get("running") != ""}
 	if within := windows[r.get("within")]; within > 0 {
-		filter.DueBefore = time.Now().Add(within)
+		filter.DueBefore = d.redisNow(ctx, topic, d.clock(ctx, topic)).Add(within)
 	}
 	seen := 0
 	s.all = !filter.Running && filter.DueBefore.IsZero()

@@ -45,7 +45,7 @@ func (d *Dashboard) aboutTimer(verb, effect string, danger bool) func(context.Co
 		info, _, err := d.op.Timers.Get(ctx, r.get("topic"), r.get("id"))
 		return question{
 			Title: verb + ": timer " + show.Short(64, r.get("id")), Button: verb, Danger: danger, Back: d.timerLink(r),
-			Text: []string{fmt.Sprintf("1 timer, %s, due %s.", stateOf(info), show.Since(info.Due, r.now)), effect},
+			Text: []string{fmt.Sprintf("1 timer, %s, due %s.", d.states(ctx)(r.get("topic"), info), show.Since(info.Due, r.now)), effect},
 		}, err
 	}
 }

@@ -88,7 +88,8 @@ type Config struct {
 
 	// Authorize decides who sent a request and what the principal may do, for example
 	// from the headers of a single sign-on proxy. It is called for every request
-	// except those for style sheets and scripts.
+	// except those for style sheets and scripts, and again every 20 s while a page
+	// follows changes.
 	Authorize func(*http.Request) (Principal, Role, error)
 
 	// Credentials are accepted by HTTP basic authentication, and their secrets as

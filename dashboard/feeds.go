@@ -46,7 +46,8 @@ type feed struct {
 	events  []wakebelltype.Event // the newest last
 	late    []time.Duration      // of the last deliveries, the newest last
 	nodes   map[string]*answer
-	err     error // why it does not read at the moment
+	err     error     // why it does not read at the moment
+	broken  time.Time // since when it has read nothing; zero: it reads
 }
 
 // answer is what a node said last of a topic.
@@ -62,7 +63,9 @@ const silentAfter = 10 * time.Second
 // forgottenAfter is for how long the silence of a node is shown.
 const forgottenAfter = 10 * time.Minute
 
-func (a *answer) gone() bool { return a.known && time.Since(a.at) > silentAfter }
+func (a *answer) gone() bool { return a.goneBy(time.Now()) }
+
+func (a *answer) goneBy(now time.Time) bool { return a.known && now.Sub(a.at) > silentAfter }
 
 // forgotten reports whether the node is shown no longer.
 func (a *answer) forgotten() bool { return a.known && time.Since(a.at) > forgottenAfter }
@@ -118,6 +121,7 @@ func (f *feeds) leave(one *feed, viewer string) {
 	}
 	if one.followers--; one.followers == 0 {
 		one.left = time.Now()
+		one.rest()
 		one.stop()
 	}
 }
@@ -126,11 +130,11 @@ func (f *feeds) read(ctx context.Context, topic string, to *feed) {
 	for ctx.Err() == nil {
 		if err := usercode.Called("reading events", func() error {
 			for e, err := range f.tail(ctx, topic) {
-				f.note(to, e, err)
+				f.note(ctx, to, e, err)
 			}
 			return nil
 		}); err != nil {
-			f.note(to, wakebelltype.Event{}, err)
+			f.note(ctx, to, wakebelltype.Event{}, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -139,20 +143,42 @@ func (f *feeds) read(ctx context.Context, topic string, to *feed) {
 	}
 }
 
-// note adds an event, or notes why there is none.
-func (f *feeds) note(to *feed, e wakebelltype.Event, err error) {
+// note adds an event, or notes why there is none. That the last follower has left is no reason:
+// the next one may have come.
+func (f *feeds) note(ctx context.Context, to *feed, e wakebelltype.Event, err error) {
 	if e.Kind == wakebelltype.EventLeft && f.left != nil {
 		f.left(e.Node, strings.TrimPrefix(e.Topic, f.prefix))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if to.err = err; err != nil || to.add(e) {
+	if ctx.Err() != nil {
+		return
+	}
+	if to.err = err; err != nil {
+		to.rest()
+	}
+	if err != nil || to.add(e) {
 		to.version++
 	}
 }
 
+// rest notes that nothing is read from now on.
+func (f *feed) rest() {
+	if f.broken.IsZero() {
+		f.broken = time.Now()
+	}
+}
+
+// resume notes that events are read again. The nodes answer at once; silence while nothing was
+// read says nothing, for a node may have ended in good order meanwhile.
+func (f *feed) resume() {
+	maps.DeleteFunc(f.nodes, func(_ string, a *answer) bool { return !f.broken.IsZero() && !a.goneBy(f.broken) })
+	f.broken = time.Time{}
+}
+
 // add adds an event, and reports whether it changes what is shown.
 func (f *feed) add(e wakebelltype.Event) (changed bool) {
+	f.resume()
 	changed = f.hear(e)
 	if e.Kind == wakebelltype.EventAttached || e.Kind == wakebelltype.EventNode || e.Kind == wakebelltype.EventState {
 		return changed
@@ -247,7 +273,7 @@ func (f *feeds) lateness(topic string) lateness {
 }
 
 // nodes returns the nodes that handle any of the topics, sorted by name, and those that
-// stopped answering a short while ago. While the events of a topic cannot be read, nothing
+// stopped answering a short while ago. While the events of a topic are not read, nothing
 // is known of the silence of its nodes.
 func (f *feeds) nodes(topics []string) []heard {
 	f.mu.Lock()
@@ -259,7 +285,7 @@ func (f *feeds) nodes(topics []string) []heard {
 			continue
 		}
 		for node, a := range one.nodes {
-			if a.forgotten() || a.gone() && one.err != nil {
+			if a.forgotten() || a.gone() && (one.err != nil || !one.broken.IsZero() && !a.goneBy(one.broken)) {
 				continue
 			}
 			if of[node] == nil {

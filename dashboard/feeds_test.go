@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,55 @@ func TestNodesAreShownWhileTheyAnswer(t *testing.T) {
 		require.Equal(t, "max-concurrent 3, lease-ttl 30s, group mail, weight 9, expire-after 1m30s", heardTopic{State: wakebelltype.NodeState{
 			Options: wakebelltype.Settings{MaxConcurrent: 3, LeaseTTL: 30 * time.Second, RatePer: time.Second}, Group: "mail", Weight: 9, ExpireAfter: 90 * time.Second,
 		}}.Limits())
+	})
+}
+
+// That a page is closed and opened again is no error of the events, and makes no node silent.
+func TestFeedThatRestedReportsNoSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var left sync.Map // nodes that say nothing any more
+		f := &feeds{tail: func(ctx context.Context, _ string) iter.Seq2[wakebelltype.Event, error] {
+			return func(yield func(wakebelltype.Event, error) bool) {
+				for ctx.Err() == nil {
+					for _, node := range []string{"dead", "ends", "lives"} {
+						if _, gone := left.Load(node); !gone {
+							yield(wakebelltype.Event{Kind: wakebelltype.EventState, Node: node, State: &wakebelltype.NodeState{}}, nil)
+						}
+					}
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second):
+					}
+				}
+				yield(wakebelltype.Event{}, ctx.Err())
+			}
+		}}
+		silent := func() map[string]bool {
+			all := map[string]bool{}
+			for _, n := range f.nodes([]string{"t"}) {
+				all[n.Name] = !n.Silent.IsZero()
+			}
+			return all
+		}
+		leave, _ := f.follow(t.Context(), "v", "t")
+		<-time.After(1500 * time.Millisecond)
+		left.Store("dead", true)
+		<-time.After(silentAfter + time.Second)
+		require.Equal(t, map[string]bool{"dead": true, "ends": false, "lives": false}, silent())
+		leave()
+		synctest.Wait()
+		_, err := f.events("t")
+		require.NoError(t, err)
+		left.Store("ends", true)
+		<-time.After(silentAfter + time.Second)
+		require.Equal(t, map[string]bool{"dead": true}, silent(), "nothing is known of the others")
+		leave, _ = f.follow(t.Context(), "v", "t")
+		<-time.After(silentAfter + time.Second)
+		require.Equal(t, map[string]bool{"dead": true, "lives": false}, silent())
+		_, err = f.events("t")
+		require.NoError(t, err)
+		leave()
 	})
 }
 

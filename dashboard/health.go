@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,9 +40,10 @@ func (d *Dashboard) nodesPage(ctx context.Context, r *request) (page, error) {
 // nodesWait is how long a page waits for the first answers; a node takes 50 ms.
 const nodesWait = 150 * time.Millisecond
 
-// askNodes returns the nodes that answer for the topics that have any.
+// askNodes returns the nodes that answer for the topics that have any. A topic that Redis denies
+// to the user is not asked for: one denied channel fails the question about all.
 func (d *Dashboard) askNodes(ctx context.Context, t *cluster.Counts) (data nodesData) {
-	served := func(o wakebelltype.Overview) bool { return o.Nodes != 0 }
+	served := func(o wakebelltype.Overview) bool { return o.Nodes != 0 && !errors.Is(o.Err, wakebell.ErrDenied) }
 	names := t.Busiest(t.Read, served)
 	data.All, data.Asked = len(names), min(len(names), roster.MaxTopics)
 	answers, asking, err := d.roster.Answers(ctx, nodesWait, names)

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -184,6 +185,86 @@ func TestStreamsReportOutageWithin3Seconds(t *testing.T) {
 		cancel()
 		d.Close()
 	})
+}
+
+// A topic whose name has a byte 0 is not taken for two others, or for a queue.
+func TestCachesTellNamesApart(t *testing.T) {
+	t.Parallel()
+	d, err := New(conntest.WithoutRedis(t, connection.Config{}), Operators{Timers: &hanging{}, Queues: failing{}}, Config{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	_, err = d.readTopics(t.Context(), []string{"a", "b"})
+	require.NoError(t, err)
+	o, err := d.readTopic(t.Context(), "a\x00b")
+	require.NoError(t, err)
+	require.Equal(t, "a\x00b", o.Topic)
+	_, err = d.throughput(t.Context(), "queue\x00a", time.Hour)
+	require.NoError(t, err)
+	_, err = d.queueThroughput(t.Context(), "a", time.Hour)
+	require.ErrorIs(t, err, wakebell.ErrForbidden)
+}
+
+// failing are queues whose counts may not be read.
+type failing struct{ Queues }
+
+func (failing) Throughput(context.Context, wakebelltype.QueueKeys, time.Duration) (wakebelltype.Throughput, error) {
+	return wakebelltype.Throughput{}, wakebell.ErrForbidden
+}
+
+// A stream ends soon after its principal has lost the right to read.
+func TestStreamEndsWithItsRight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var withdrawn atomic.Bool
+		t.Cleanup(func() { <-time.After(2 * time.Minute) })
+		d, err := New(conntest.WithoutRedis(t, connection.Config{}), Operators{Timers: &hanging{}}, Config{
+			Authorize: func(*http.Request) (Principal, Role, error) {
+				if withdrawn.Load() {
+					return "vera", RoleNone, nil
+				}
+				return "vera", RoleViewer, nil
+			},
+		})
+		require.NoError(t, err)
+		defer d.Close()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			d.ServeHTTP(&streamed{ResponseRecorder: httptest.NewRecorder()}, localRequest(t.Context(), "/live?of=jobs"))
+		}()
+		over := func() bool {
+			<-time.After(keepAlive + time.Second)
+			select {
+			case <-ended:
+				return true
+			default:
+				return false
+			}
+		}
+		require.False(t, over())
+		withdrawn.Store(true)
+		require.True(t, over())
+	})
+}
+
+// The page of a refused request shows no navigation and no state, whatever role Authorize has
+// returned beside the error.
+func TestRefusedRequestShowsNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{ErrUnauthenticated, errors.New("the session has expired")} {
+		d, invalid := New(conntest.WithoutRedis(t, connection.Config{}), Operators{Timers: &hanging{}}, Config{
+			Writable:  true,
+			Authorize: func(*http.Request) (Principal, Role, error) { return "otto", RoleOperator, err },
+		})
+		require.NoError(t, invalid)
+		t.Cleanup(d.Close)
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, localRequest(t.Context(), "/topics"))
+		require.GreaterOrEqual(t, w.Code, 401)
+		require.NotContains(t, w.Body.String(), `href="/topics"`)
+		require.NotContains(t, w.Body.String(), "/live")
+		require.NotContains(t, w.Header().Get("Set-Cookie"), "wakebell_csrf")
+	}
 }
 
 // A browser cannot make the dashboard read the events of topics that do not exist.

@@ -5,13 +5,16 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -53,6 +56,38 @@ func TestOverdueScheduleIsShownByClockOfRedis(t *testing.T) {
 			} else {
 				require.NotContains(t, w.Body.String(), "no beat has fired it", page)
 			}
+		}
+	}
+}
+
+// Timers are due by the clock of Redis, for any clock of the dashboard's host.
+func TestTimersAreDueByClockOfRedis(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []time.Duration{-48 * time.Hour, 48 * time.Hour} {
+		rdb, server := redistest.Embedded(t)
+		now := time.Now().Add(wrong)
+		server.SetTime(now)
+		client, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{}))
+		require.NoError(t, err)
+		for id, in := range map[string]time.Duration{"late": -time.Second, "soon": 30 * time.Minute} {
+			_, err := wakebell.NewTopic[string]("mails").Schedule(t.Context(), client, "", wakebell.ID(id), wakebell.At(now.Add(in)))
+			require.NoError(t, err)
+		}
+		d, err := New(conntest.WithoutRedis(t, connection.Config{}), Operators{Timers: client}, Config{Writable: true})
+		require.NoError(t, err)
+		t.Cleanup(d.Close)
+		for _, page := range []string{"/timers?topic=mails", "/timers?topic=mails&within=1h"} {
+			_, body := load(t, d, page)
+			require.Equal(t, 1, strings.Count(body, ">due</span>"), page)
+			require.Equal(t, 1, strings.Count(body, ">pending</span>"), page)
+		}
+		for page, want := range map[string]string{
+			"/timer?topic=mails&id=late": ">due</span>", "/timer?topic=mails&id=soon": ">pending</span>",
+			"/do/cancel?topic=mails&id=late": "1 timer, due,", "/do/cancel?topic=mails&id=soon": "1 timer, pending,",
+			"/do/bulk-run?topic=mails&within=1h": "2 timers.", "/do/bulk-run?topic=mails&within=1m": "1 timer.",
+		} {
+			_, body := load(t, d, page)
+			require.Contains(t, body, want, page)
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 // throughput returns the counts of a topic for so long. They are cached: nodes write theirs
 // every few seconds.
 func (d *Dashboard) throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, since.String()+"\x00"+topic, func(ctx context.Context) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, since.String()+" topic "+topic, func(ctx context.Context) (wakebelltype.Throughput, error) {
 		return d.op.Timers.Throughput(ctx, topic, since)
 	})
 }
@@ -83,7 +83,7 @@ func addPoints(to, from []wakebelltype.ThroughputCounts, step time.Duration) {
 
 // queueThroughput is throughput for a queue.
 func (d *Dashboard) queueThroughput(ctx context.Context, name string, since time.Duration) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, since.String()+"\x00queue\x00"+name, func(ctx context.Context) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, since.String()+" queue "+name, func(ctx context.Context) (wakebelltype.Throughput, error) {
 		return d.op.Queues.Throughput(ctx, d.queueKeys(name), since)
 	})
 }
@@ -248,7 +248,7 @@ func (d *Dashboard) joined(ctx context.Context, r *request, topic, id string, he
 	if !has && !ended {
 		return data
 	}
-	v, err := joined.Read(ctx, c, d.op.Timers, stateOf, topic, id, r.get("parts"))
+	v, err := joined.Read(ctx, c, d.op.Timers, d.states(ctx), topic, id, r.get("parts"))
 	if err != nil {
 		if !errors.Is(err, wakebell.ErrNotFound) {
 			data.Err = err

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"encoding/base64"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell"
@@ -124,12 +126,41 @@ func rate(o wakebelltype.Overview) string {
 	return show.Count(int64(r))
 }
 
-// stateOf is the state of a timer as pages show it.
-func stateOf(i wakebell.Info) string {
-	if i.IsDue(time.Now()) {
+// stateOf is the state of a timer as pages show it. It is due if its instant is at most due.
+func stateOf(i wakebell.Info, due time.Time) string {
+	if i.IsDue(due) {
 		return "due"
 	}
 	return string(i.State)
+}
+
+// clock reads the topic anew: its overview tells the clock of Redis, by which timers become due.
+func (d *Dashboard) clock(ctx context.Context, topic string) (o wakebelltype.Overview) {
+	all, err := d.op.Timers.Overview(ctx, topic)
+	if err == nil && len(all) == 1 {
+		return all[0]
+	}
+	o.Err = err
+	return o
+}
+
+// redisNow returns the present instant by the clock of Redis.
+func (d *Dashboard) redisNow(ctx context.Context, topic string, clock wakebelltype.Overview) time.Time {
+	return attended.Now(clock, func() (wakebelltype.Throughput, error) { return d.op.Timers.Throughput(ctx, topic, time.Minute) })
+}
+
+// states returns stateOf for timers of several topics, and reads the clock of each once.
+func (d *Dashboard) states(ctx context.Context) func(topic string, i wakebell.Info) string {
+	var mu sync.Mutex
+	due := map[string]time.Time{}
+	return func(topic string, i wakebell.Info) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, known := due[topic]; !known {
+			due[topic] = attended.Due(d.clock(ctx, topic))
+		}
+		return stateOf(i, due[topic])
+	}
 }
 
 // when writes an instant relative to now, with the absolute one for the mouse. The

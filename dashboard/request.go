@@ -48,11 +48,7 @@ type page struct {
 func (d *Dashboard) signedIn(h handlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		req := &request{Request: r, w: w, now: time.Now()}
-		who, role, err := d.authorize(req)
-		if !d.cfg.Writable {
-			role = min(role, RoleViewer)
-		}
-		req.who, req.role = who, role
+		err := d.admit(req)
 		switch {
 		case errors.Is(err, errTooManyFailures):
 			d.fail(req, http.StatusTooManyRequests, err)
@@ -63,8 +59,8 @@ func (d *Dashboard) signedIn(h handlerFunc) http.HandlerFunc {
 			d.fail(req, http.StatusUnauthorized, ErrUnauthenticated)
 		case errors.Is(err, errNotLoopback):
 			d.fail(req, http.StatusForbidden, err)
-		case err != nil || role < RoleViewer:
-			if err != nil { // its text may be about the proxy's secrets
+		case err != nil:
+			if !errors.Is(err, errNotAllowed) { // its text may be about the proxy's secrets
 				d.log.WarnContext(r.Context(), "dashboard: request refused", "err", err)
 			}
 			d.fail(req, http.StatusForbidden, errNotAllowed)
@@ -72,6 +68,23 @@ func (d *Dashboard) signedIn(h handlerFunc) http.HandlerFunc {
 			h(req)
 		}
 	}
+}
+
+// admit sets the principal and the role of a request, and returns why it may read nothing. Its
+// role is RoleNone then, whatever Authorize has returned beside the error.
+func (d *Dashboard) admit(r *request) error {
+	who, role, err := d.authorize(r)
+	if !d.cfg.Writable {
+		role = min(role, RoleViewer)
+	}
+	if err == nil && role < RoleViewer {
+		err = errNotAllowed
+	}
+	if err != nil {
+		role = RoleNone
+	}
+	r.who, r.role = who, role
+	return err
 }
 
 var (

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// streamLife bounds a stream; the browser connects again and is authorized again.
+	// streamLife bounds a stream; the browser connects again.
 	streamLife = 10 * time.Minute
-	// keepAlive is below the idle timeouts of common proxies.
+	// keepAlive is below the idle timeouts of common proxies. The request is authorized again
+	// then: a right may be withdrawn while a page is open.
 	keepAlive = 20 * time.Second
 	// maxFeeds bounds the topics whose events one page reads.
 	maxFeeds = 20
@@ -87,7 +88,8 @@ func (d *Dashboard) stream(r *request) {
 		case <-changed:
 			alive = send("event: change\ndata:\n\n")
 		case <-beat.C:
-			alive = send(": alive\n\n")
+			again := *r
+			alive = d.admit(&again) == nil && send(": alive\n\n")
 		case <-end.C:
 			return
 		case <-d.hub.Done():

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/explain"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/bodytext"
 	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -38,6 +39,7 @@ type timersData struct {
 	Text                  string
 	Running               bool
 	Rows                  []wakebell.Info
+	Due                   time.Time // up to which they are due
 	Next, First           string
 	Scanned               int // timers that were looked at, if the scan ended at its bound; else 0
 }
@@ -48,8 +50,11 @@ func (d *Dashboard) readTimers(ctx context.Context, q timerQuery) (timersData, e
 		return data, err
 	}
 	filter := wakebell.Filter{Running: q.running}
-	if q.within > 0 {
-		filter.DueBefore = time.Now().Add(q.within)
+	if !q.running || q.within > 0 {
+		clock := d.clock(ctx, q.topic)
+		if data.Due = attended.Due(clock); q.within > 0 {
+			filter.DueBefore = d.redisNow(ctx, q.topic, clock).Add(q.within)
+		}
 	}
 	most := maxScan
 	if q.text != "" {
@@ -231,6 +236,7 @@ func traceOf(c wakebell.Content) string {
 type timerData struct {
 	Topic   string
 	Info    wakebell.Info
+	Due     time.Time // up to which it is due
 	Payload payload
 	Retries bool // it was delivered before
 	Past    attemptsData
@@ -285,6 +291,6 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	joined := d.joined(ctx, r, topic, id, content.Headers, false)
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why, d.report(ctx, topic, id), joined},
+		data: timerData{topic, info, attended.Due(d.clock(ctx, topic)), d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why, d.report(ctx, topic, id), joined},
 	}, nil
 }

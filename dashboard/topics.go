@@ -51,7 +51,7 @@ func (d *Dashboard) readTopics(ctx context.Context, names []string) ([]wakebellt
 	if len(names) == 0 {
 		return nil, nil
 	}
-	all, err := d.topics.Get(ctx, strings.Join(names, "\x00"), func(ctx context.Context) ([]wakebelltype.Overview, error) {
+	all, err := d.topics.Get(ctx, fmt.Sprintf("%q", names), func(ctx context.Context) ([]wakebelltype.Overview, error) {
 		all, err := d.op.Timers.Overview(ctx, names...)
 		for i := range all {
 			all[i].Topic = names[i]

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/expiry"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -128,9 +129,8 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 	r := &reader{ctx: ctx, Client: c, topic: topic, id: id}
 	f := facts{topic: topic, id: id, overview: r.overview(), attempts: r.attempts()}
 	f.changes = r.changesOf("topic", cmp.Or(f.overview.Topic, topic))
-	f.now = time.Now()
-	if due := f.overview.Stats.OldestDue; !due.IsZero() { // Redis's clock
-		f.now = due.Add(f.overview.Stats.Lag)
+	if f.now = attended.Due(f.overview); f.now.IsZero() { // nothing is due
+		f.now = time.Now()
 	}
 	var e Explanation
 	if stored {
@@ -141,6 +141,9 @@ func Timer(ctx context.Context, c Client, topic, id string) (Explanation, error)
 		}
 		if info.State == wakebell.StateParked || info.State == wakebell.StateRunning && info.Key != "" {
 			f.running = r.list(wakebell.Filter{Running: true})
+		}
+		if info.State == wakebell.StateRunning && f.overview.Nodes > 0 {
+			f.alive = r.alive()
 		}
 		e = f.present()
 	} else {
@@ -187,6 +190,19 @@ func (r *reader) overview() (o wakebelltype.Overview) {
 	}
 	r.failed("the topic", err)
 	return o
+}
+
+// alive asks the nodes of the topic, if the client can: none that is dead answers.
+func (r *reader) alive() []wakebelltype.NodeAnswer {
+	c, can := r.Client.(interface {
+		AskNodes(ctx context.Context, topics ...string) ([]wakebelltype.NodeAnswer, error)
+	})
+	if !can {
+		return nil
+	}
+	answers, err := c.AskNodes(r.ctx, r.topic)
+	r.failed("its nodes", err)
+	return answers
 }
 
 func (r *reader) moving() bool {

@@ -28,6 +28,7 @@ type facts struct {
 	waiters  []string // joins of which it is a part
 	changes  []wakebelltype.AuditEntry
 	letter   *wakebell.DeadLetter
+	alive    []wakebelltype.NodeAnswer // of the nodes of the topic, for a leased timer
 
 	first   []wakebell.Info // of the topic, by Due
 	running []wakebell.Info

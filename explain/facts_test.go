@@ -59,6 +59,15 @@ func TestWaits(t *testing.T) {
 		},
 		"leased by the only node":                 {leasedByOne(now.Add(-time.Minute)), nil, "a handler on b/2 has it: attempt 3", time.Time{}},
 		"leased before the only node has started": {leasedByOne(now.Add(-9 * time.Second)), nil, "a handler has it: attempt 3", time.Time{}},
+		"leased and extended by one of two":       {answered(20*time.Second, "a/1", "b/2"), nil, "a handler has it: attempt 3", time.Time{}},
+		"extended by none of two":                 {answered(12*time.Second, "a/1", "b/2"), []Cause{CauseNoNode}, "its lease was not extended for over 18s", time.Time{}},
+		"not all that live have answered":         {answered(12*time.Second, "a/1"), nil, "a handler has it: attempt 3", time.Time{}},
+		"leased by one that is dead": {
+			func(f *facts) {
+				answered(20*time.Second, "a/1", "b/2")(f)
+				f.overview.Reports = []wakebelltype.NodeReport{{Node: "c/3/x", State: wakebelltype.NodeState{Longest: []wakebelltype.LongRun{{ID: "x", Attempt: 3}}}}}
+			}, []Cause{CauseNoNode}, "c/3, which leased it, does not answer", time.Time{},
+		},
 		"leased behind another of its key": {
 			leased(1, wakebell.Info{ID: "z", Key: "k", Activation: now.Add(-2 * time.Minute)}, wakebell.Info{ID: "y", Key: "k", Activation: now.Add(-3 * time.Minute)}),
 			[]Cause{CauseKey},
@@ -246,6 +255,16 @@ func leasedByOne(started time.Time) func(*facts) {
 		f.overview.Reports = []wakebelltype.NodeReport{{Node: "b/2/x", State: wakebelltype.NodeState{
 			Started: started, Options: wakebelltype.Settings{LeaseTTL: 30 * time.Second},
 		}}}
+	}
+}
+
+// answered has some of two nodes answer, whose leases last 30 s; that of the timer ends in left.
+func answered(left time.Duration, nodes ...string) func(*facts) {
+	return func(f *facts) {
+		f.timer.State, f.timer.Attempts, f.timer.Due = wakebell.StateRunning, 3, now.Add(left)
+		for _, node := range nodes {
+			f.alive = append(f.alive, wakebelltype.NodeAnswer{Node: node, State: &wakebelltype.NodeState{Options: wakebelltype.Settings{LeaseTTL: 30 * time.Second}}})
+		}
 	}
 }
 

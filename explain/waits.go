@@ -2,12 +2,14 @@ package explain
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -20,6 +22,9 @@ func (f facts) waits() []Wait {
 		if o := f.overview; o.Nodes == 0 && o.Err == nil {
 			return []Wait{{Cause: CauseNoNode, Text: "no node is seen at its topic: the one that leased it is gone, or cut off", Do: "node --help"}}
 		}
+		if text := f.abandoned(); text != "" {
+			return []Wait{{Cause: CauseNoNode, Text: text, Do: f.command("tail")}}
+		}
 		return f.inKeyRun()
 	case wakebell.StateNever:
 		return []Wait{{Cause: CauseNever, Text: "its instant is infinite, which another program has written", Do: f.command("run-now", f.id)}}
@@ -30,6 +35,36 @@ func (f facts) waits() []Wait {
 		return slices.Concat(topic, own)
 	}
 	return slices.Concat(own, topic)
+}
+
+// abandoned says that the node that leased the timer is dead, although others handle the topic;
+// empty: it is not, or that is unknown. The nodes that live all answer, and extend a lease after
+// a third of it.
+func (f facts) abandoned() string {
+	if f.overview.Nodes <= 0 || len(f.alive) < f.overview.Nodes {
+		return ""
+	}
+	if run, found := f.overview.Run(f.id); found {
+		node := path.Dir(run.Node)
+		if !slices.ContainsFunc(f.alive, func(a wakebelltype.NodeAnswer) bool { return a.Node == node }) {
+			return node + ", which leased it, does not answer: it is gone, or cut off"
+		}
+	}
+	shortest := time.Duration(0) // lease of a node
+	for _, a := range f.alive {
+		if a.State == nil { // of an earlier version
+			return ""
+		}
+		if ttl := tuning.InForce(tuning.Override(a.State.Options, f.overview.Control.Settings)).LeaseTTL; shortest == 0 || ttl < shortest {
+			shortest = ttl
+		}
+	}
+	left := f.timer.Due.Sub(f.now)
+	if left >= shortest/2 {
+		return ""
+	}
+	return fmt.Sprintf("its lease was not extended for over %s: the node that leased it is gone or cut off, or the process to which it gave the timer asks for no more time",
+		(shortest - left).Round(time.Second))
 }
 
 // ofTopic are the reasons that hold for all timers of the topic.

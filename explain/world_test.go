@@ -252,6 +252,48 @@ func TestScheduleIsExplained(t *testing.T) {
 	})
 }
 
+// TestDeadNodeIsExplained crashes one of several nodes while it has a timer: no node that lives
+// extends its lease.
+func TestDeadNodeIsExplained(t *testing.T) {
+	t.Parallel()
+	var release chan struct{} // of the world
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(orders, func(context.Context, wakebell.Timer[string]) error {
+		<-release
+		return nil
+	})}}
+	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+		release = make(chan struct{})
+		defer close(release)
+		ctx, c := t.Context(), w.Client()
+		told := func() explain.Explanation {
+			t.Helper()
+			e, err := explain.Timer(ctx, c, "orders", "x")
+			require.NoError(t, err)
+			require.Empty(t, e.Unread)
+			return e
+		}
+		_, err := orders.Schedule(ctx, c, "", wakebell.ID("x"))
+		require.NoError(t, err)
+		for range 2 {
+			<-time.After(5 * time.Second)
+			w.Start(cfg)
+		}
+		for range 20 { // the node extends the lease
+			<-time.After(3 * time.Second)
+			require.Empty(t, told().Waits)
+		}
+		w.Nodes()[0].Crash()
+		<-time.After(18 * time.Second)
+		e := told()
+		require.Equal(t, []explain.Cause{explain.CauseNoNode}, causes(e))
+		require.Contains(t, e.Summary, "it waits: ")
+		require.Contains(t, e.Summary, "gone")
+		require.Contains(t, e.Summary, "; the lease expires at ")
+		<-time.After(20 * time.Second)
+		require.Empty(t, told().Waits, "another node has it")
+	})
+}
+
 // TestJoinIsExplained has a join with parts that end one by one, and one that is late.
 func TestJoinIsExplained(t *testing.T) {
 	t.Parallel()

@@ -51,8 +51,8 @@ func (l *load) read(names []string) error {
 			return err
 		}
 	}
-	l.begin(names)
 	var found []wakebelltype.Overview
+	var readable []string
 	for page := range slices.Chunk(names, 100) {
 		some, err := l.client.Overview(l.ctx, page...)
 		if err != nil {
@@ -63,11 +63,14 @@ func (l *load) read(names []string) error {
 			o.Topic = page[i] // without the prefix of the client
 			if o.Err != nil {
 				l.unread = append(l.unread, o.Topic+": "+o.Err.Error())
-			} else if named || o.Stats.Total > 0 {
+				continue
+			}
+			if readable = append(readable, o.Topic); named || o.Stats.Total > 0 {
 				found = append(found, o)
 			}
 		}
 	}
+	l.begin(readable)
 	slices.SortStableFunc(found, func(a, b wakebelltype.Overview) int { return cmp.Compare(b.Stats.Total, a.Stats.Total) })
 	if n := len(found) - mostTopics; n > 0 {
 		found, l.more = found[:mostTopics], n
@@ -81,17 +84,22 @@ func (l *load) read(names []string) error {
 }
 
 // begin sets from by the clock of Redis, by which timers become due: the last step of the
-// counts of a topic is the present minute, even of a topic that does not exist.
-func (l *load) begin(names []string) {
-	topic, now := "any", time.Now()
-	if len(names) > 0 {
-		topic = names[0]
+// counts of a topic is the present minute, also of one that does not exist. Without a topic that
+// may be read nothing is counted, and the own clock does if that one is denied too.
+func (l *load) begin(readable []string) {
+	const tries = 3 // the counts may be denied where the timers are not
+	now := time.Now()
+	var lost error
+	for _, topic := range append(slices.Clone(readable[:min(tries, len(readable))]), "any") {
+		counts, err := l.client.Throughput(l.ctx, topic, time.Minute)
+		if n := len(counts.Points); err == nil && n > 0 {
+			now, lost = counts.Points[n-1].At, nil
+			break
+		}
+		lost = cmp.Or(lost, err)
 	}
-	counts, err := l.client.Throughput(l.ctx, topic, time.Minute)
-	if n := len(counts.Points); err != nil {
-		l.unread = append(l.unread, "the clock of Redis: "+err.Error())
-	} else if n > 0 {
-		now = counts.Points[n-1].At
+	if lost != nil && len(readable) > 0 {
+		l.unread = append(l.unread, "the clock of Redis: "+lost.Error())
 	}
 	l.from = now.Truncate(time.Minute).UTC()
 }

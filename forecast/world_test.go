@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // TestForecastComesTrue forecasts a topic with a prefix, shards, a rate limit and a recurring
@@ -128,4 +129,41 @@ func TestForecastUsesClockOfRedis(t *testing.T) {
 		require.EqualValues(t, 1, f.Total)
 		require.NoError(t, c.Forget(ctx, "invoices"))
 	}
+}
+
+// someDenied is a Redis whose user may read the topic "mine" alone.
+type someDenied struct {
+	*stored
+	now time.Time // of Redis
+}
+
+func (s someDenied) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
+	all, err := s.stored.Overview(ctx, topics...)
+	for i := range all {
+		if all[i].Topic != "mine" {
+			all[i].Err = wakebelltype.ErrDenied
+		}
+	}
+	return all, err
+}
+
+func (s someDenied) Throughput(_ context.Context, topic string, _ time.Duration) (wakebelltype.Throughput, error) {
+	if topic != "mine" {
+		return wakebelltype.Throughput{}, wakebelltype.ErrDenied
+	}
+	return wakebelltype.Throughput{Step: time.Minute, Points: []wakebelltype.ThroughputCounts{{At: s.now}}}, nil
+}
+
+// The clock of Redis is read from a topic that may be read, and without one no line says so.
+func TestForecastReadsClockWithFewRights(t *testing.T) {
+	t.Parallel()
+	c := someDenied{&stored{timers: map[string][]time.Time{"foreign": {time.Now()}, "mine": nil}}, time.Now().Add(48 * time.Hour).UTC().Truncate(time.Minute)}
+	f, err := forecast.Of(t.Context(), c, nil, forecast.Options{})
+	require.NoError(t, err)
+	require.Equal(t, c.now, f.From)
+	require.Equal(t, []string{"foreign: " + wakebelltype.ErrDenied.Error()}, f.Unread)
+	clear(c.timers)
+	f, err = forecast.Of(t.Context(), c, nil, forecast.Options{})
+	require.NoError(t, err)
+	require.Empty(t, f.Unread)
 }

@@ -58,7 +58,7 @@ func (v View) Cut() int64 { return max(0, v.Join.Parts-int64(len(v.Rows))) }
 // Read reads the join of a timer and up to MaxParts of its parts after a cursor. Those that
 // have not ended have the states of their timers, which stateOf names. The error is that of
 // Join.
-func Read(ctx context.Context, c Client, timers Timers, stateOf func(wakebell.Info) string, topic, id, after string) (v View, err error) {
+func Read(ctx context.Context, c Client, timers Timers, stateOf func(topic string, i wakebell.Info) string, topic, id, after string) (v View, err error) {
 	v.Topic, v.ID = topic, id
 	if v.Join, err = c.Join(ctx, topic, id); err != nil {
 		return v, err
@@ -86,7 +86,7 @@ func Read(ctx context.Context, c Client, timers Timers, stateOf func(wakebell.In
 }
 
 // state returns the state of a part that has not ended, and when it is due.
-func state(ctx context.Context, timers Timers, stateOf func(wakebell.Info) string, p wakebelltype.Part) (string, time.Time) {
+func state(ctx context.Context, timers Timers, stateOf func(topic string, i wakebell.Info) string, p wakebelltype.Part) (string, time.Time) {
 	info, _, err := timers.Get(ctx, p.Topic, p.ID)
 	switch {
 	case errors.Is(err, wakebell.ErrNotFound):
@@ -94,7 +94,7 @@ func state(ctx context.Context, timers Timers, stateOf func(wakebell.Info) strin
 	case err != nil && info.ID == "":
 		return "unknown", time.Time{}
 	default: // a body that is too large is no matter
-		return stateOf(info), info.Due
+		return stateOf(p.Topic, info), info.Due
 	}
 }
 

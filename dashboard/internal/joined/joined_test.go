@@ -58,7 +58,7 @@ func (c client) Get(_ context.Context, _, id string) (info wakebell.Info, _ wake
 func read(t *testing.T, parts int, after string) (View, int) {
 	t.Helper()
 	c := client{parts: parts, gets: make(chan string, parts)}
-	v, err := Read(t.Context(), c, c, func(i wakebell.Info) string { return string(i.State) }, "t", "r", after)
+	v, err := Read(t.Context(), c, c, func(_ string, i wakebell.Info) string { return string(i.State) }, "t", "r", after)
 	require.NoError(t, err)
 	require.NoError(t, v.Err)
 	return v, len(c.gets)

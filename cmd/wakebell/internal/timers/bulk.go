@@ -68,7 +68,7 @@ func (b bulk) run(ctx context.Context, a *cli.App, c client, f *bulkFlags) error
 		return err
 	}
 	if f.dryRun {
-		return b.printDryRun(a, infos)
+		return b.printDryRun(a, overviewOf(ctx, c, b.topic), infos)
 	}
 	if len(infos) == 0 {
 		return cli.NotFoundf("no %s", f.selected(a.Prefix+b.topic))
@@ -129,8 +129,9 @@ func (b bulk) collect(ctx context.Context, a *cli.App, c wakebell.TimerClient, f
 }
 
 // printDryRun prints the timers that would be changed.
-func (b bulk) printDryRun(a *cli.App, infos []wakebell.Info) error {
+func (b bulk) printDryRun(a *cli.App, overview func() *wakebelltype.Overview, infos []wakebell.Info) error {
 	list := newTimerList(a, 0, false)
+	list.overview = overview
 	for _, info := range infos {
 		if err := list.add(info); err != nil {
 			return err

@@ -26,6 +26,10 @@ func (l listed) RecordChange(_ context.Context, c wakebelltype.Change) error {
 	return nil
 }
 
+func (listed) Overview(context.Context, ...string) ([]wakebelltype.Overview, error) {
+	return nil, wakebell.ErrUnavailable
+}
+
 func (listed) Stats(context.Context, string) (wakebelltype.Stats, error) {
 	return wakebelltype.Stats{Total: 500}, nil
 }

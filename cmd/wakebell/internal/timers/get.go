@@ -79,12 +79,13 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 	case err != nil:
 		return err
 	}
-	t := wholeTimer{timerLine: newTimerLine(info), Content: a.Content(ctx, topic, info.ID, inside)}
+	overview := overviewOf(ctx, c, topic)
+	t := wholeTimer{timerLine: newTimerLine(info, dueBy(overview)), Content: a.Content(ctx, topic, info.ID, inside)}
 	if report, err := c.Report(ctx, topic, id); err == nil { // an earlier node has none
 		t.reportLine = newReportLine(ctx, a, topic, id, report)
 	}
 	t.readJoin(ctx, c, topic, id, inside.Headers)
-	since := t.runs(info, overviewOf(ctx, c, topic))
+	since := t.runs(info, overview)
 	if a.WantsJSON() {
 		return a.PrintJSON(t)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -80,16 +81,21 @@ type timerLine struct {
 	Since      string `json:"since"` // when the node gave it the timer
 }
 
-func newTimerLine(i wakebell.Info) timerLine {
+// newTimerLine describes a timer. It is due if its instant is at most due.
+func newTimerLine(i wakebell.Info, due time.Time) timerLine {
 	return timerLine{
 		Topic: i.Topic, ID: i.ID, State: string(i.State), Due: output.Stamp(i.Due), Activation: output.Stamp(i.Activation),
-		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError, Key: i.Key, DueNow: i.IsDue(time.Now()),
+		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError, Key: i.Key, DueNow: i.IsDue(due),
 	}
+}
+
+type overviews interface {
+	Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error)
 }
 
 // overviewOf returns a function that reads the overview of a topic once, when it is needed; nil
 // if that fails: what it adds to a listing is left out.
-func overviewOf(ctx context.Context, c cli.Client, topic string) func() *wakebelltype.Overview {
+func overviewOf(ctx context.Context, c overviews, topic string) func() *wakebelltype.Overview {
 	return sync.OnceValue(func() *wakebelltype.Overview {
 		all, err := c.Overview(ctx, topic)
 		if err != nil || len(all) == 0 {
@@ -99,9 +105,27 @@ func overviewOf(ctx context.Context, c cli.Client, topic string) func() *wakebel
 	})
 }
 
+// dueBy returns the instant up to which timers are due, by the clock of Redis if the overview is
+// known.
+func dueBy(overview func() *wakebelltype.Overview) time.Time {
+	if o := overview(); o != nil {
+		return attended.Due(*o)
+	}
+	return time.Now()
+}
+
+// redisNow returns the present instant by the clock of Redis, by which timers become due.
+func redisNow(ctx context.Context, c cli.Client, topic string, overview func() *wakebelltype.Overview) time.Time {
+	o := overview()
+	if o == nil {
+		return time.Now()
+	}
+	return attended.Now(*o, func() (wakebelltype.Throughput, error) { return c.Throughput(ctx, topic, time.Minute) })
+}
+
 // runs adds where a timer runs and since when, and returns the latter.
 func (t *timerLine) runs(info wakebell.Info, overview func() *wakebelltype.Overview) (since time.Time) {
-	if info.State != wakebell.StateRunning || overview == nil {
+	if info.State != wakebell.StateRunning {
 		return since
 	}
 	if o := overview(); o != nil {
@@ -131,7 +155,8 @@ func (t timerLine) shownState() string {
 const stateDue = "due"
 
 func listTimers(ctx context.Context, a *cli.App, c cli.Client, f *lsFlags) error {
-	filter, err := f.filter(time.Now())
+	overview := overviewOf(ctx, c, f.topic)
+	filter, err := f.filter(func() time.Time { return redisNow(ctx, c, f.topic, overview) })
 	if err != nil {
 		return err
 	}
@@ -144,7 +169,7 @@ func listTimers(ctx context.Context, a *cli.App, c cli.Client, f *lsFlags) error
 		found = search(ctx, a, c, f.topic, filter, f.page.Page().After, &f.searchFlags)
 	}
 	list := newTimerList(a, f.page.Limit, f.running)
-	list.runs = overviewOf(ctx, c, f.topic)
+	list.overview = overview
 	if err := cli.PrintAll(list.Listing, found, timerCursor, list.row); err != nil {
 		return err
 	}
@@ -154,9 +179,9 @@ func listTimers(ctx context.Context, a *cli.App, c cli.Client, f *lsFlags) error
 // timerList is a listing of timers.
 type timerList struct {
 	*cli.Listing
-	screen  output.Screen
-	running bool                          // all run: where and since when is part of the table
-	runs    func() *wakebelltype.Overview // nil: not asked for
+	screen   output.Screen
+	running  bool                          // all run: where and since when is part of the table
+	overview func() *wakebelltype.Overview // of the topic
 }
 
 func newTimerList(a *cli.App, limit int, running bool) timerList {
@@ -171,8 +196,8 @@ func newTimerList(a *cli.App, limit int, running bool) timerList {
 }
 
 func (l timerList) row(info wakebell.Info) (any, []string) {
-	t := newTimerLine(info)
-	since := t.runs(info, l.runs)
+	t := newTimerLine(info, dueBy(l.overview))
+	since := t.runs(info, l.overview)
 	cells := []string{t.ID, t.shownState(), l.screen.Time(info.Due), l.screen.Time(info.Activation), strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
 	if l.running {
 		cells = append(cells, l.screen.Time(since), t.shownNode())
@@ -198,13 +223,13 @@ func stateStyle(state string) output.Style {
 
 func timerCursor(i wakebell.Info) string { return i.Cursor }
 
-func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
+func (f *lsFlags) filter(now func() time.Time) (wakebell.Filter, error) {
 	filter := wakebell.Filter{Running: f.running}
 	if f.dueBefore == "" {
 		return filter, nil
 	}
 	if d, err := output.ParseDuration(f.dueBefore); err == nil {
-		filter.DueBefore = now.Add(d)
+		filter.DueBefore = now().Add(d)
 		return filter, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, f.dueBefore)

@@ -21,6 +21,7 @@ const recordLimit = 5 * time.Second
 // client changes timers and records what a command changed.
 type client interface {
 	wakebell.TimerClient
+	overviews
 	RecordChange(ctx context.Context, c wakebelltype.Change) error
 }
 

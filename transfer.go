@@ -107,7 +107,9 @@ func movable(raw []byte) error {
 // delivers them, and they arrive when another call continues. AbortMove puts them back.
 // After an error, which it yields with the progress, the iterator ends. It wraps
 // ErrInvalid if the clocks of the two Redis differ by more than 500 ms, if one of the two
-// topics is being resharded, or if a move to another Redis has begun.
+// topics is being resharded, if a move to another Redis has begun, or, unless o.Force, if a
+// join has its timer or parts on the topic, or a recurring schedule with Overlap that is not
+// paused runs there.
 func (c *Client) MoveTopic(ctx context.Context, topic string, to *Client, o wakebelltype.MoveOptions) iter.Seq2[wakebelltype.Moving, error] {
 	return func(yield func(wakebelltype.Moving, error) bool) {
 		full, err := c.fullName(topic)
@@ -124,10 +126,17 @@ func (c *Client) MoveTopic(ctx context.Context, topic string, to *Client, o wake
 			return
 		}
 		var last wakebelltype.Moving
-		for p, failed := range c.store.Move(ctx, full, to.store, there, o) {
-			last, err = wakebelltype.Moving{Moved: p.Moved, Left: p.Left, Done: p.Done}, failed
-			if !yield(last, err) {
-				break
+		if !o.Force {
+			err = transfer.MayMove(ctx, c.store, full, c.on.Prefix)
+		}
+		if err != nil {
+			yield(last, err)
+		} else {
+			for p, failed := range c.store.Move(ctx, full, to.store, there, o) {
+				last, err = wakebelltype.Moving{Moved: p.Moved, Left: p.Left, Done: p.Done}, failed
+				if !yield(last, err) {
+					break
+				}
 			}
 		}
 		r := audit.Result{Count: last.Moved, Detail: audit.Details("left", strconv.FormatInt(last.Left, 10)), Err: err}

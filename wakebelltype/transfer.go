@@ -46,6 +46,12 @@ type MoveOptions struct {
 	// All also moves timers that are due or due within 10 s. Without it, the nodes of the
 	// source handle them, except those with a key, which move with the others of their key.
 	All bool
+
+	// Force moves the topic although a join has its timer or parts on it, or a recurring
+	// schedule with Overlap runs there: a part that is moved counts as cancelled, the timer of
+	// a join is due at its instant and has no parts, and a last run that is moved counts as
+	// gone.
+	Force bool
 }
 
 // Moving is how far the move of a topic to another Redis is.

@@ -121,6 +121,16 @@ func (s *Store) moveOf(ctx context.Context, name string) (id string, err error) 
 	return id, nil
 }
 
+// MoveBegun reports whether a move of a topic to another Redis has begun.
+func (s *Store) MoveBegun(ctx context.Context, topic string) (bool, error) {
+	from, now, err := s.resting(ctx, topic)
+	if err != nil {
+		return false, fmt.Errorf("look at the topic in the source: %w", err)
+	}
+	move, err := s.moverOf(topic, from, from.Left(topic, now)).begun(ctx)
+	return move != "", err
+}
+
 // begin prepares the target, and then notes the move in the source.
 func (m *mover) begin(ctx context.Context) (err error) {
 	m.move = m.from.NameMove()

@@ -255,6 +255,35 @@ func TestTurnsEndWithTheirQueue(t *testing.T) {
 	})
 }
 
+// TestTurnsOfSeveralTimersEnd checks that keys whose timers were due for long, seconds apart, do not
+// start all of them before others, where fewer timers start at once than a turn has.
+func TestTurnsOfSeveralTimersEnd(t *testing.T) {
+	t.Parallel()
+	for name, flow := range fairFlows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, f *fixture) {
+				flow := flow
+				flow.FairKeys = 4
+				f.spread(t, "a", 100)
+				f.spread(t, "b", 100)
+				f.schedule(t, Entry{ID: "other", Key: "c"})
+				handled := f.handle(t, flow, 1, func(handled []string) bool { return all(handled, []string{"other"}) })
+				require.LessOrEqual(t, len(handled), 2*2*4+1, "two turns of each")
+			})
+		})
+	}
+}
+
+// spread schedules n timers of a key that are due, 10 s apart, from an hour ago on.
+func (f *fixture) spread(t testing.TB, key string, n int) {
+	t.Helper()
+	base := time.Now().Add(-time.Hour)
+	for i := range n {
+		f.schedule(t, Entry{ID: fmt.Sprintf("%s/%06d", key, i), Key: key, At: base.Add(time.Duration(i) * 10 * time.Second)})
+	}
+}
+
 // TestKeysWithLargeTimersTakeTurns checks that a timer which was not claimed, because the answer
 // was full, does not cost its key the turn.
 func TestKeysWithLargeTimersTakeTurns(t *testing.T) {

@@ -25,10 +25,12 @@ type keyModel struct {
 	holders [2]*fixture
 	limit   int
 	fair    [2]int // FairKeys of the holders
+	draw    func(*rapid.T) [2]int
 	number  int
 	timers  map[string]*keyTimer
 	leases  map[string]exchange.Lease // of running timers, by id
 	owner   map[string]int            // which holder has them
+	left    map[string]bool           // ids whose keys a peer may have left behind
 }
 
 type keyTimer struct {
@@ -54,6 +56,12 @@ func TestModelOfFairKeys(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) [2]int{
 		"all nodes": func(rt *rapid.T) [2]int { return [2]int{turn.Draw(rt, "fair"), turn.Draw(rt, "fair")} },
 		"one node":  func(rt *rapid.T) [2]int { return [2]int{turn.Draw(rt, "fair"), 0} },
+		"by turns": func(rt *rapid.T) [2]int {
+			if rapid.Bool().Draw(rt, "off") {
+				return [2]int{}
+			}
+			return [2]int{turn.Draw(rt, "fair"), turn.Draw(rt, "fair")}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,18 +70,45 @@ func TestModelOfFairKeys(t *testing.T) {
 	}
 }
 
+// change has all nodes follow other limits, and sweep then, as pollers do. No key has more holders
+// than its limit: TestTimersAboveLoweredLimitRunInTheirOrder has those.
+func (m *keyModel) change(rt *rapid.T) {
+	held, least := map[string]int{}, 1
+	for _, timer := range m.timers {
+		if timer.holds && timer.key != "" {
+			held[timer.key]++
+			least = max(least, held[timer.key])
+		}
+	}
+	m.limit, m.fair = rapid.IntRange(least, 3).Draw(rt, "limit"), m.draw(rt)
+	for holder := range m.holders {
+		require.NoError(rt, m.holders[holder].src.SweepKeys(m.t.Context(), m.flow(holder)))
+	}
+}
+
+// peer removes a timer as a Python worker does, which does not free its key. A sweep does.
+func (m *keyModel) peer(rt *rapid.T) {
+	id := modelIDs.Draw(rt, "id")
+	m.f.peerCommit(m.t, id)
+	m.left[id] = true
+	delete(m.timers, id)
+	delete(m.leases, id)
+	m.sweep(rt)
+}
+
 func checkKeyModel(t *testing.T, fair func(rt *rapid.T) [2]int) {
 	t.Helper()
 	base := newFixture(t, redistest.Shared(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("keys-%x", rand.Uint64()))
 		m := &keyModel{
-			t: t, f: f, limit: rapid.IntRange(1, 3).Draw(rt, "limit"), fair: fair(rt),
-			timers: map[string]*keyTimer{}, leases: map[string]exchange.Lease{}, owner: map[string]int{},
+			t: t, f: f, draw: fair,
+			timers: map[string]*keyTimer{}, leases: map[string]exchange.Lease{}, owner: map[string]int{}, left: map[string]bool{},
 		}
 		for i := range m.holders {
 			m.holders[i] = f.holder(SourceOptions{KeyWeights: "k=2"})
 		}
+		m.change(rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"schedule":     m.schedule,
 			"reschedule":   m.reschedule,
@@ -88,6 +123,8 @@ func checkKeyModel(t *testing.T, fair func(rt *rapid.T) [2]int) {
 			"sweep":        m.sweep,
 			"drain":        m.drain,
 			"crash":        m.crash,
+			"change":       m.change,
+			"peer":         m.peer,
 		})
 		m.drain(rt)
 	})
@@ -112,7 +149,7 @@ func (m *keyModel) schedule(rt *rapid.T) {
 	var entries []Entry
 	for _, id := range rapid.SliceOfNDistinct(modelIDs, 1, 3, rapid.ID).Draw(rt, "ids") {
 		key, at := keyModelKeys.Draw(rt, "key"), rapid.SampledFrom([]int{1, 1, 2, 3, 100, 101}).Draw(rt, "at")
-		if old := m.timers[id]; old != nil && key == "" {
+		if key == "" && (m.timers[id] != nil || m.left[id]) {
 			key = "k" // a timer without a key would keep its key, and its place until a claim looks at it
 		}
 		entries = append(entries, Entry{ID: id, Key: key, At: m.instant(at)})

@@ -9,8 +9,9 @@
 -- The last key but one, the turns, has 't' and a key for each, with the instant of its next turn.
 -- A timer that is due before that is not the turn of its key: it became due by itself, or another
 -- script or a node without FairKeys has woken it. If the turn is not over, 'u' and the key has
--- the same, plus as many seconds as timers were started in it. What is before the head of the
--- queue says nothing any more, and is removed.
+-- the end of the present second, plus 1/1024 s for each timer that was started in it. What is
+-- before the head of the queue is removed. The next timer of a turn that is not over may be far
+-- behind the head, if it was not parked yet: therefore 'u' does not have the instant of the turn.
 --
 -- The last argument but one has, after ' f', how many timers start in a turn, and the weights
 -- after a ',' each: class=weight. A class is a key, or what a key has before its first ':'.
@@ -82,7 +83,7 @@ do
       if at and byte(members[i]) == byte('t') then
         of[i].at = at
       elseif at then
-        of[i].used = math.max(0, math.min(math.floor(at - of[i].at + 0.5), LONGEST))
+        of[i].used = math.min(math.floor(at % 1 * 1024 + 0.5), LONGEST)
       end
     end
     for _, t in ipairs(of) do t.at = math.min(t.at, now) end -- the clock may have stepped back
@@ -131,7 +132,7 @@ do
       if t.at > 0 then
         set[#set + 1], set[#set + 2] = text(t.at), 't' .. key
         if t.used > 0 then
-          set[#set + 1], set[#set + 2] = text(t.at + t.used), 'u' .. key
+          set[#set + 1], set[#set + 2] = text(math.floor(now) + 1 + t.used / 1024), 'u' .. key
         elseif length_of(key) > 1 then
           over[#over + 1] = 'u' .. key
         end

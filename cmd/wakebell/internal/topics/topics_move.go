@@ -32,6 +32,9 @@ with it those with the same key. One that is due within 10 s is left to the node
 source; with --all it is moved too. It ends when the source has neither timers nor dead
 letters. On a terminal it shows how many are moved, and the time left.
 
+A topic of joins, or of recurring schedules with Overlap that are not paused, is not
+moved without --force: a part that is moved counts as cancelled, and a last run as gone.
+
 It may be interrupted; the same command continues, on any machine. If it was killed, up
 to 200 timers of each shard are on their way, and no node delivers them until the same
 command runs again. If the target is lost, --abort puts them back into the source. The
@@ -48,10 +51,13 @@ present rate, null if unknown), done and put_back (by --abort).`,
 	flags := cmd.Flags()
 	flags.StringVar(&to, "to", "", "`URL` of the target, as for --redis")
 	flags.BoolVar(&o.All, "all", false, "also move timers that are due or due within 10 s")
+	flags.BoolVar(&o.Force, "force", false, "also move a topic of joins, or of recurring schedules with Overlap")
+	flags.StringVar(&a.Keys.Beat, "key-prefix", "redbeat:", "prefix of the `keys` of recurring schedules")
 	flags.BoolVar(&abort, "abort", false, "put back what was on its way to a target that is lost, and forget the move")
 	cmd.MarkFlagsMutuallyExclusive("to", "abort")
 	cmd.MarkFlagsOneRequired("to", "abort")
 	cmd.MarkFlagsMutuallyExclusive("all", "abort")
+	cmd.MarkFlagsMutuallyExclusive("force", "abort")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		return a.WithClient(func(c *wakebell.Client) error {

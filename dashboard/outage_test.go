@@ -247,8 +247,8 @@ func TestStreamEndsWithItsRight(t *testing.T) {
 	})
 }
 
-// The page of a refused request shows no navigation and no state, whatever role Authorize has
-// returned beside the error.
+// The page of a refused request shows no navigation and no state, even if Authorize has returned
+// a role beside the error.
 func TestRefusedRequestShowsNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{ErrUnauthenticated, errors.New("the session has expired")} {

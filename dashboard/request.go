@@ -71,7 +71,7 @@ func (d *Dashboard) signedIn(h handlerFunc) http.HandlerFunc {
 }
 
 // admit sets the principal and the role of a request, and returns why it may read nothing. Its
-// role is RoleNone then, whatever Authorize has returned beside the error.
+// role is RoleNone then, even if Authorize has returned another one beside the error.
 func (d *Dashboard) admit(r *request) error {
 	who, role, err := d.authorize(r)
 	if !d.cfg.Writable {

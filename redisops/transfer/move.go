@@ -50,7 +50,7 @@ func MayMove(ctx context.Context, s *shards.Store, topic, prefix string) error {
 	if reasons == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: topic %q: %s; to move it nevertheless, use --force", wakebelltype.ErrInvalid, topic, strings.Join(reasons, "; "))
+	return fmt.Errorf("%w: topic %q: %s; Force (--force) moves it nevertheless", wakebelltype.ErrInvalid, topic, strings.Join(reasons, "; "))
 }
 
 // some returns the first of some names, of which one may occur twice.

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops/audit"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/transfer"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -127,7 +128,7 @@ func (c *Client) MoveTopic(ctx context.Context, topic string, to *Client, o wake
 		}
 		var last wakebelltype.Moving
 		if !o.Force {
-			err = transfer.MayMove(ctx, c.store, full, c.on.Prefix)
+			err = transfer.MayMove(ctx, c.store, schedulestore.New(c.store).Overlapping, full, c.on.Prefix)
 		}
 		if err != nil {
 			yield(last, err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/redisops/joins"
-	"github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -18,8 +17,9 @@ const maxNamed = 5
 
 // MayMove returns an error that wraps [wakebelltype.ErrInvalid] if a move of a topic to another
 // Redis would make joins or recurring schedules miss its timers. A move that has begun may go on:
-// timers may be on their way. Names in the error are without the prefix.
-func MayMove(ctx context.Context, s *shards.Store, topic, prefix string) error {
+// timers may be on their way. Overlapping is that of the store of recurring schedules. Names in
+// the error are without the prefix.
+func MayMove(ctx context.Context, s *shards.Store, overlapping func(ctx context.Context, topic string, enough int) ([]string, error), topic, prefix string) error {
 	if begun, err := s.MoveBegun(ctx, topic); begun || err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func MayMove(ctx context.Context, s *shards.Store, topic, prefix string) error {
 	if err != nil {
 		return fmt.Errorf("look for joins of topic %q: %w", topic, err)
 	}
-	overlapping, err := recurring.New(s).Overlapping(ctx, topic, maxNamed+1)
+	schedules, err := overlapping(ctx, topic, maxNamed+1)
 	if err != nil {
 		return fmt.Errorf("look for recurring schedules of topic %q: %w", topic, err)
 	}
@@ -39,9 +39,9 @@ func MayMove(ctx context.Context, s *shards.Store, topic, prefix string) error {
 		}
 		reasons = append(reasons, "joins count parts that are moved as cancelled: those of timers "+some(names)+"; let them end, or cancel them")
 	}
-	if len(overlapping) > 0 {
-		names := make([]string, len(overlapping))
-		for i, name := range overlapping {
+	if len(schedules) > 0 {
+		names := make([]string, len(schedules))
+		for i, name := range schedules {
 			names[i] = argument.Quote(strings.TrimPrefix(name, prefix))
 		}
 		reasons = append(reasons, "recurring schedules with Overlap do not see last runs that are moved: "+some(names)+

@@ -63,10 +63,21 @@ func (f facts) present() Explanation {
 	return e
 }
 
+// run is the handler of the timer's present attempt, if a node has reported it. The report of a
+// node that had it before may live on.
+func (f facts) run() (run wakebelltype.NodeRun, found bool) {
+	run, found = f.overview.Run(f.id)
+	return run, found && run.Attempt >= f.timer.Attempts
+}
+
 // on names the node that has a timer that runs: the one that has reported it, or the only
 // one that handles the topic, unless it has started since the lease was extended last.
 func (f facts) on(id string) string {
-	if run, found := f.overview.Run(id); found {
+	run, found := f.overview.Run(id)
+	if id == f.id {
+		run, found = f.run()
+	}
+	if found {
 		return " on " + path.Dir(run.Node)
 	}
 	if len(f.overview.Reports) != 1 || f.overview.Nodes != 1 {

@@ -68,6 +68,12 @@ func TestWaits(t *testing.T) {
 				f.overview.Reports = []wakebelltype.NodeReport{{Node: "c/3/x", State: wakebelltype.NodeState{Longest: []wakebelltype.LongRun{{ID: "x", Attempt: 3}}}}}
 			}, []Cause{CauseNoNode}, "c/3, which leased it, does not answer", time.Time{},
 		},
+		"leased again after its first node has died": {
+			func(f *facts) {
+				answered(20*time.Second, "a/1", "b/2")(f)
+				f.overview.Reports = []wakebelltype.NodeReport{{Node: "c/3/x", State: wakebelltype.NodeState{Longest: []wakebelltype.LongRun{{ID: "x", Attempt: 2}}}}}
+			}, nil, "a handler has it: attempt 3", time.Time{},
+		},
 		"leased behind another of its key": {
 			leased(1, wakebell.Info{ID: "z", Key: "k", Activation: now.Add(-2 * time.Minute)}, wakebell.Info{ID: "y", Key: "k", Activation: now.Add(-3 * time.Minute)}),
 			[]Cause{CauseKey},

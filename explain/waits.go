@@ -44,7 +44,7 @@ func (f facts) abandoned() string {
 	if f.overview.Nodes <= 0 || len(f.alive) < f.overview.Nodes {
 		return ""
 	}
-	if run, found := f.overview.Run(f.id); found {
+	if run, found := f.run(); found {
 		node := path.Dir(run.Node)
 		if !slices.ContainsFunc(f.alive, func(a wakebelltype.NodeAnswer) bool { return a.Node == node }) {
 			return node + ", which leased it, does not answer: it is gone, or cut off"

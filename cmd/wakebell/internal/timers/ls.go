@@ -129,8 +129,9 @@ func (t *timerLine) runs(info wakebell.Info, overview func() *wakebelltype.Overv
 		return since
 	}
 	if o := overview(); o != nil {
-		run, _ := o.Run(info.ID)
-		t.Node, t.Since, since = run.Node, output.Stamp(run.Since), run.Since
+		if run, found := o.Run(info.ID); found && run.Attempt >= info.Attempts { // not of a node that had it before
+			t.Node, t.Since, since = run.Node, output.Stamp(run.Since), run.Since
+		}
 	}
 	return since
 }

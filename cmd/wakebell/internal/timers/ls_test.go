@@ -67,3 +67,17 @@ func TestLsUsesClockOfRedis(t *testing.T) {
 		}
 	})
 }
+
+// The node of a timer that runs is not one that had it before, whose report may live on.
+func TestRunningTimerIsShownWithNodeOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	overview := &wakebelltype.Overview{Reports: []wakebelltype.NodeReport{
+		{Node: "a/1", State: wakebelltype.NodeState{Longest: []wakebelltype.LongRun{{ID: "x", Attempt: 2}}}},
+	}}
+	for attempts, want := range map[int]string{2: "a/1", 3: ""} {
+		info := wakebell.Info{ID: "x", State: wakebell.StateRunning, Attempts: attempts}
+		line := newTimerLine(info, time.Time{})
+		line.runs(info, func() *wakebelltype.Overview { return overview })
+		require.Equal(t, want, line.Node)
+	}
+}

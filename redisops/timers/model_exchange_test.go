@@ -81,6 +81,7 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder, deadLettered ...exchange.De
 		require.Equal(rt, timer.payload, string(l.Payload))
 		require.Equal(rt, timer.rec.claims, l.Claims)
 		require.Equal(rt, timer.rec.failures, l.Failures)
+		require.Equal(rt, timer.rec.snoozed && l.Failures == 0, l.Snoozed)
 		require.Equal(rt, scripts.Instant(timer.rec.activation), l.Activation)
 		h.seen = append(h.seen, l)
 	}
@@ -138,6 +139,7 @@ func (m *model) settle(rt *rapid.T) {
 	s := storetest.Verdict(v, l)
 	s.Held = m.named(l)
 	s.Delay = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(rt, "delay")
+	drawSnooze(rt, &s)
 	want := m.refusal(rt, l)
 	h.last = h.Request(0, time.Hour)
 	h.last.Settle = []exchange.Settlement{s}
@@ -152,25 +154,35 @@ func (m *model) settle(rt *rapid.T) {
 		return
 	}
 	require.Empty(rt, h.reply.DeadLettered)
-	m.settled(l.ID, v)
+	m.settled(s)
 }
 
-func (m *model) settled(id string, v exchange.Verdict) {
-	timer := m.timers[id]
-	switch v {
+// drawSnooze makes some nacks those of timers that were snoozed.
+func drawSnooze(rt *rapid.T, s *exchange.Settlement) {
+	if s.Verdict == exchange.Nack && rapid.Bool().Draw(rt, "snoozed") {
+		s.Snoozed, s.Reason = true, "not yet"
+	}
+}
+
+func (m *model) settled(s exchange.Settlement) {
+	timer := m.timers[s.ID]
+	switch s.Verdict {
 	case exchange.Ack:
-		delete(m.timers, id)
+		delete(m.timers, s.ID)
 	case exchange.Nack:
-		timer.rec.leased = false
-		timer.rec.failures++
-		timer.rec.first = 0
+		timer.rec.leased, timer.rec.first, timer.rec.snoozed = false, 0, s.Snoozed
+		if s.Snoozed {
+			timer.rec.claims--
+		} else {
+			timer.rec.failures++
+		}
 		// Only Redis knows its now.
-		timer.score = m.score(id)
+		timer.score = m.score(s.ID)
 	case exchange.Release:
 		timer.score = timer.rec.before
 		timer.rec.leased = false
 		timer.rec.claims--
-		if timer.rec.claims == 0 && timer.rec.failures == 0 && timer.rec.first == 0 {
+		if timer.rec.claims == 0 && !timer.rec.tried() && timer.rec.first == 0 {
 			timer.rec = nil
 		}
 	}

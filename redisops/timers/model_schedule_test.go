@@ -27,7 +27,7 @@ func (timer *modelTimer) overdueSince() float64 {
 	switch {
 	case timer.rec == nil:
 		return timer.score
-	case timer.rec.failures == 0:
+	case !timer.rec.tried():
 		return min(timer.score, timer.rec.activation)
 	case timer.rec.leased:
 		return timer.rec.before
@@ -164,7 +164,7 @@ func (m *model) runNow(rt *rapid.T) {
 		timer.score = m.score(id)
 		require.LessOrEqual(rt, timer.score, m.now())
 		if timer.rec != nil {
-			if timer.rec.claims == 0 && timer.rec.failures == 0 {
+			if timer.rec.claims == 0 && !timer.rec.tried() {
 				timer.rec.activation = timer.score
 			}
 			timer.rec.leased = false

@@ -52,7 +52,11 @@ type modelRecord struct {
 	claims, failures   int
 	activation, before float64
 	first              float64 // of a debounced one, else 0
+	snoozed            bool    // by the last nack
 }
+
+// tried reports whether a handler has failed or snoozed the timer.
+func (r *modelRecord) tried() bool { return r.failures > 0 || r.snoozed }
 
 type modelHolder struct {
 	*fixture

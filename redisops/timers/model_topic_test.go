@@ -125,6 +125,7 @@ func (m *model) whole(rt *rapid.T) {
 			s := storetest.Verdict(v, l)
 			s.Held = m.named(l)
 			s.Delay = time.Hour // not to be claimed in the same exchange
+			drawSnooze(rt, &s)
 			h.last.Settle = append(h.last.Settle, s)
 		}
 		if why := m.refusal(rt, l); why != 0 {
@@ -147,7 +148,7 @@ func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (deadL
 		case s.Verdict == exchange.DeadLetter:
 			deadLettered = append(deadLettered, m.makeDead(i, s.ID))
 		default:
-			m.settled(s.ID, s.Verdict)
+			m.settled(s)
 		}
 	}
 	for _, l := range good {

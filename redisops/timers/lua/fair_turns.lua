@@ -34,7 +34,8 @@ do
 
   local key_turns = KEYS[at]
 
-  -- LONGEST is how many timers may start in a turn. LIFE is in ms. ENDED bounds how many entries that say nothing any more an exchange
+  -- LONGEST is how many timers may start in a turn: below 1024, for 'u' has them in a fraction of
+  -- a second. LIFE is in ms. ENDED bounds how many entries that say nothing any more an exchange
   -- removes: more than it adds.
   local LONGEST, LIFE, ENDED = 1000, '3600000', 1000
 

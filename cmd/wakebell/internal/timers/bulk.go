@@ -130,8 +130,7 @@ func (b bulk) collect(ctx context.Context, a *cli.App, c wakebell.TimerClient, f
 
 // printDryRun prints the timers that would be changed.
 func (b bulk) printDryRun(a *cli.App, overview func() *wakebelltype.Overview, infos []wakebell.Info) error {
-	list := newTimerList(a, 0, false)
-	list.overview = overview
+	list := newTimerList(a, overview, 0, false)
 	for _, info := range infos {
 		if err := list.add(info); err != nil {
 			return err

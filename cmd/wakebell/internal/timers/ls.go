@@ -169,8 +169,7 @@ func listTimers(ctx context.Context, a *cli.App, c cli.Client, f *lsFlags) error
 	if searches {
 		found = search(ctx, a, c, f.topic, filter, f.page.Page().After, &f.searchFlags)
 	}
-	list := newTimerList(a, f.page.Limit, f.running)
-	list.overview = overview
+	list := newTimerList(a, overview, f.page.Limit, f.running)
 	if err := cli.PrintAll(list.Listing, found, timerCursor, list.row); err != nil {
 		return err
 	}
@@ -185,7 +184,7 @@ type timerList struct {
 	overview func() *wakebelltype.Overview // of the topic
 }
 
-func newTimerList(a *cli.App, limit int, running bool) timerList {
+func newTimerList(a *cli.App, overview func() *wakebelltype.Overview, limit int, running bool) timerList {
 	columns := []output.Column{
 		output.Text("ID"), output.Short("STATE").StyledBy(stateStyle), output.Short("DUE"),
 		output.Short("ACTIVATION").AsMinor(), output.Numeric("ATTEMPTS").AsMinor(), output.Numeric("FAILURES").AsMinor(),
@@ -193,7 +192,7 @@ func newTimerList(a *cli.App, limit int, running bool) timerList {
 	if running {
 		columns = append(columns, output.Short("SINCE"), output.Text("NODE"))
 	}
-	return timerList{Listing: a.NewListing(limit, columns...), screen: a.Screen(), running: running}
+	return timerList{Listing: a.NewListing(limit, columns...), screen: a.Screen(), running: running, overview: overview}
 }
 
 func (l timerList) row(info wakebell.Info) (any, []string) {

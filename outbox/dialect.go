@@ -37,6 +37,7 @@ type dialect struct {
 	planning string // statement that makes the queries of a transaction use indexes in their order
 	folds    bool   // names without quotes are in lower case
 	replace  string // makes the insertion of a parked lane replace it
+	letters  letters
 }
 
 const onConflict = " ON CONFLICT (lane) DO UPDATE SET retry_at = excluded.retry_at, attempts = excluded.attempts, outage = excluded.outage, error = excluded.error"
@@ -49,17 +50,17 @@ const useIndexes = "SELECT set_config('enable_bitmapscan', 'off', true), set_con
 var dialects = [...]dialect{
 	PostgreSQL: {
 		name: "postgresql", numbered: true, schemas: true, locks: true, maxName: 48, version: "SHOW server_version",
-		quote: `"`, folds: true, replace: onConflict, planning: useIndexes,
+		quote: `"`, folds: true, replace: onConflict, planning: useIndexes, letters: byEncoding,
 		// The order is one that the primary key does not have. PostgreSQL otherwise reads
 		// back through it if it expects the stream to have many of the rows.
 		before: "(e.stream, e.seq) < (o.stream, o.seq) AND e.stream >= o.stream ORDER BY e.stream DESC, e.seq DESC",
 	},
 	MySQL: {
-		name: "mysql", schemas: true, locks: true, maxName: 48, version: "SELECT VERSION()", quote: "`", hints: true,
+		name: "mysql", schemas: true, locks: true, maxName: 48, version: "SELECT VERSION()", quote: "`", hints: true, letters: inHex,
 		replace: " ON DUPLICATE KEY UPDATE retry_at = VALUES(retry_at), attempts = VALUES(attempts), outage = VALUES(outage), error = VALUES(error)",
 	},
 	SQLite: {
-		name: "sqlite", maxName: 48, version: "SELECT sqlite_version()", quote: `"`, replace: onConflict,
+		name: "sqlite", maxName: 48, version: "SELECT sqlite_version()", quote: `"`, replace: onConflict, letters: plain,
 		before: "e.stream = o.stream AND e.seq < o.seq ORDER BY e.seq DESC",
 	},
 }

@@ -233,11 +233,18 @@ func (o *Outbox) insert(ctx context.Context, tx Execer, rows []row) error {
 }
 
 func (o *Outbox) insertPart(ctx context.Context, tx Execer, rows []row) error {
-	const columns = "(?, ?, ?, ?, ?, ?, ?)"
-	now := micros(o.now())
-	args := make([]any, 0, 7*len(rows))
+	names := make([]string, 0, 2*len(rows))
 	for _, r := range rows {
-		args = append(args, r.key, r.stream, r.kind, r.target, r.timer, r.body, now)
+		names = append(names, r.target, r.timer)
+	}
+	in := o.dialect.lettersOf(names...)
+	columns := "(?, ?, ?, " + in.value + ", " + in.value + ", ?, ?)"
+	now := micros(o.now())
+	args := make([]any, 0, 9*len(rows))
+	for _, r := range rows {
+		args = append(args, r.key, r.stream, r.kind)
+		args = append(append(args, in.args(r.target)...), in.args(r.timer)...)
+		args = append(args, r.body, now)
 	}
 	text := insertInto + columns + strings.Repeat(", "+columns, len(rows)-1)
 	if o.notify { // in the same round trip; PostgreSQL sends it at the commit, once

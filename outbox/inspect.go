@@ -93,7 +93,8 @@ func (o *Outbox) scan(ctx context.Context, db DB, query string, args []any, into
 	return nil
 }
 
-// Row is a row that was set aside.
+// Row is a row that was set aside. In a PostgreSQL database that has neither UTF-8 nor all bytes,
+// letters beyond ASCII are as \u{e9}.
 type Row struct {
 	Seq      int64     `json:"seq"`
 	Kind     string    `json:"kind"`   // schedule, batch (timers with joins), cancel or publish

@@ -95,9 +95,10 @@ func (o *Outbox) park(l parkedLane) change {
 	if l.outage {
 		outage = 1
 	}
+	in := o.dialect.lettersOf(l.target, l.err)
 	return change{
-		"INSERT INTO {parked} (lane, kind, target, retry_at, attempts, outage, error) VALUES (?, ?, ?, ?, ?, ?, ?)" + o.dialect.replace,
-		[]any{l.lane, l.kind, l.target, l.retryAt, l.attempts, outage, l.err},
+		"INSERT INTO {parked} (lane, kind, target, retry_at, attempts, outage, error) VALUES (?, ?, " + in.value + ", ?, ?, ?, " + in.value + ")" + o.dialect.replace,
+		slices.Concat([]any{l.lane, l.kind}, in.args(l.target), []any{l.retryAt, l.attempts, outage}, in.args(l.err)),
 	}
 }
 

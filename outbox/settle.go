@@ -73,20 +73,17 @@ func (b *batch) changes(results []relay.Result) (all []change) {
 		case relay.Relayed:
 			relayed, lane.relayed = append(relayed, r.seq), true
 		case relay.Rejected:
-			all = append(all, change{
-				"UPDATE {table} SET attempts = attempts + 1, failed_at = ?, error = ? WHERE seq = ?",
-				[]any{micros(now), errorText(result.Err), r.seq},
-			})
+			all = append(all, b.store.refused(r.seq, "failed_at", micros(now), result.Err))
 		case relay.Deferred:
 			retryAt[r.stream] = micros(now.Add(deferral(r.attempts, result.Outage)))
-			all = append(all, refused(r.seq, retryAt[r.stream], result.Err))
+			all = append(all, b.store.refused(r.seq, "retry_at", retryAt[r.stream], result.Err))
 		case relay.Blocked:
 			at := retryAt[r.stream]
 			b.blocked[at] = append(b.blocked[at], r.seq)
 		case relay.Parked:
 			if lane.parked = append(lane.parked, r.seq); result.Err != nil {
 				lane.refused = result
-				lane.refusals = append(lane.refusals, refused(r.seq, r.lane, result.Err))
+				lane.refusals = append(lane.refusals, b.store.refused(r.seq, "retry_at", r.lane, result.Err))
 			}
 		case relay.Left:
 		}
@@ -103,11 +100,13 @@ func (b *batch) changes(results []relay.Result) (all []change) {
 	return append(all, b.laneChanges(lanes, now)...)
 }
 
-// refused returns the statement that records a refusal of a row.
-func refused(seq, retryAt int64, err error) change {
+// refused returns the statement that records a refusal of a row, with the value of a column.
+func (o *Outbox) refused(seq int64, column string, value int64, err error) change {
+	text := errorText(err)
+	in := o.dialect.lettersOf(text)
 	return change{
-		"UPDATE {table} SET attempts = attempts + 1, retry_at = ?, error = ? WHERE seq = ?",
-		[]any{retryAt, errorText(err), seq},
+		"UPDATE {table} SET attempts = attempts + 1, " + column + " = ?, error = " + in.value + " WHERE seq = ?",
+		slices.Concat([]any{value}, in.args(text), []any{seq}),
 	}
 }
 

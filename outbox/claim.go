@@ -42,6 +42,7 @@ type batch struct {
 	blocked   map[int64][]int64 // rows behind deferred ones, by the instant until which they wait
 	parking   map[int64][]int64 // rows of lanes that others parked, by lane
 	lanes     []claimedLane
+	leases    *laneLeases // has the lanes; nil: there are none
 }
 
 type claimedRow struct {

@@ -2,9 +2,10 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/relay"
@@ -15,12 +16,41 @@ import (
 type parked struct {
 	*store
 	adopted *bool // the first claim adopts lanes
+	leases  *laneLeases
 }
 
 // claimedLane is a parked lane that is tried.
 type claimedLane struct {
 	lane     int64
-	attempts int // refusals in a row; 0: its rows are being relayed
+	attempts int   // refusals in a row; 0: its rows are being relayed
+	retryAt  int64 // in the database: the end of its lease once it is claimed
+}
+
+// laneLeases are the leases of this relay that no batch has ended, because the database failed.
+// It claims these lanes again before their leases end, if retry_at is still that of the lease.
+type laneLeases struct {
+	mu  sync.Mutex
+	all []claimedLane
+}
+
+// open returns the leases that have not ended at an instant, and forgets others.
+func (l *laneLeases) open(now int64) []claimedLane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(c claimedLane) bool { return c.retryAt <= now })
+	return slices.Clone(l.all)
+}
+
+func (l *laneLeases) add(c claimedLane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, c)
+}
+
+func (l *laneLeases) remove(ended ...claimedLane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(c claimedLane) bool { return slices.Contains(ended, c) })
 }
 
 const (
@@ -53,6 +83,7 @@ func (s parked) Claim(ctx context.Context) (relay.Batch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("claim from %s: %w", s.table, err)
 	}
+	b.leases = s.leases
 	return b, nil
 }
 
@@ -60,36 +91,42 @@ func (s parked) Claim(ctx context.Context) (relay.Batch, error) {
 // ends. The lease does not lock the lane: rows are added to it meanwhile.
 func (s parked) claimLanes(ctx context.Context) (claimed []claimedLane, err error) {
 	now := s.now()
-	rows, err := s.db.QueryContext(ctx, s.sql("SELECT lane, attempts, retry_at FROM {parked} WHERE retry_at <= ? OR retry_at > ? ORDER BY retry_at LIMIT ?"),
-		micros(now), micros(now.Add(maxAhead)), maxClaimedLanes)
+	lanes, err := s.dueLanes(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	var due []claimedLane
-	var retryAt []int64
-	for rows.Next() {
-		var l claimedLane
-		var at int64
-		if err := rows.Scan(&l.lane, &l.attempts, &at); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		due, retryAt = append(due, l), append(retryAt, at)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, err
-	}
-	for i, l := range due {
-		result, err := s.db.ExecContext(ctx, s.sql("UPDATE {parked} SET retry_at = ? WHERE lane = ? AND retry_at = ?"), micros(now.Add(s.lease)), l.lane, retryAt[i])
+	lanes = append(s.leases.open(micros(now)), lanes...)
+	until := micros(now.Add(s.lease))
+	for _, l := range lanes[:min(len(lanes), maxClaimedLanes)] {
+		leased := claimedLane{l.lane, l.attempts, until}
+		s.leases.add(leased) // before the statement, which may have an effect and fail
+		result, err := s.db.ExecContext(ctx, s.sql("UPDATE {parked} SET retry_at = ? WHERE lane = ? AND retry_at = ?"), until, l.lane, l.retryAt)
 		if err != nil {
 			return nil, err
 		}
-		if n, err := result.RowsAffected(); err != nil {
+		n, err := result.RowsAffected()
+		if err != nil {
 			return nil, err
-		} else if n == 1 {
-			claimed = append(claimed, l)
+		}
+		s.leases.remove(l)
+		if n == 1 {
+			claimed = append(claimed, leased)
+		} else {
+			s.leases.remove(leased)
 		}
 	}
 	return claimed, nil
+}
+
+func (s parked) dueLanes(ctx context.Context, now time.Time) (due []claimedLane, err error) {
+	err = s.each(ctx, s.db, "SELECT lane, attempts, retry_at FROM {parked} WHERE retry_at <= ? OR retry_at > ? ORDER BY retry_at LIMIT ?",
+		[]any{micros(now), micros(now.Add(maxAhead)), maxClaimedLanes}, func(scan func(...any) error) error {
+			var l claimedLane
+			err := scan(&l.lane, &l.attempts, &l.retryAt)
+			due = append(due, l)
+			return err
+		})
+	return due, err
 }
 
 // readParked reads rows of the lanes, and rows that were refused alone.

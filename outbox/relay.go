@@ -114,7 +114,7 @@ func (o *Outbox) StartRelay(sys *wakebell.System, db *sql.DB, cfg RelayConfig) (
 	table := &store{Outbox: o, db: db, batch: cfg.BatchSize, lease: 3 * cfg.Timeout, stats: stats}
 	started, err := relay.Start(sys.ActorSystem(), relay.Config{
 		Name: "wakebell-outbox-" + o.table, Gateway: sys.Gateway(),
-		Ready: ready{table}, Parked: parked{table, new(bool)}, Measure: table.measure,
+		Ready: ready{table}, Parked: parked{table, new(bool), &laneLeases{}}, Measure: table.measure,
 		Listen: cfg.Listen, Logger: on.Logger,
 		PollInterval: cfg.PollInterval, MeasureInterval: cmp.Or(on.Outbox.MeasureInterval, measureInterval), Timeout: cfg.Timeout,
 	})

@@ -23,6 +23,9 @@ func (b *batch) Settle(ctx context.Context, results []relay.Result) error {
 	if err := b.settle(ctx, results); err != nil {
 		return fmt.Errorf("settle in %s: %w", b.store.table, err)
 	}
+	if b.leases != nil {
+		b.leases.remove(b.lanes...)
+	}
 	return nil
 }
 

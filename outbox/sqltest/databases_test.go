@@ -49,21 +49,22 @@ func TestMariaDB(t *testing.T) {
 // suite runs the tests that every database has to pass.
 func suite(t *testing.T, of func(testing.TB) server) {
 	for name, test := range map[string]func(*testing.T, *world){
-		"transactions":  testTransactions,
-		"order":         testOrder,
-		"delays":        testDelays,
-		"failed rows":   testFailed,
-		"full queue":    testFullQueue,
-		"migrations":    testMigrations,
-		"outage":        testOutage,
-		"killed relays": testKilledRelays,
-		"restored rows": testRestoredRows,
-		"parked rows":   testParkedRowsAreNotRead,
-		"unparked":      testUnparked,
-		"adopted lanes": testAdoptedLanes,
-		"clock ahead":   testClockAhead,
-		"upgrade":       testUpgrade,
-		"reserved word": testReservedWord,
+		"transactions":       testTransactions,
+		"order":              testOrder,
+		"delays":             testDelays,
+		"failed rows":        testFailed,
+		"full queue":         testFullQueue,
+		"migrations":         testMigrations,
+		"outage":             testOutage,
+		"killed relays":      testKilledRelays,
+		"restored rows":      testRestoredRows,
+		"parked rows":        testParkedRowsAreNotRead,
+		"unparked":           testUnparked,
+		"adopted lanes":      testAdoptedLanes,
+		"lanes after errors": testLanesAfterErrors,
+		"clock ahead":        testClockAhead,
+		"upgrade":            testUpgrade,
+		"reserved word":      testReservedWord,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,7 @@ var (
 	}
 
 	// inHex is for MySQL, whose tables are in UTF-8: a connection with charset=utf8, which
-	// is common, lacks the letters of 4 bytes.
+	// is common, lacks characters of 4 bytes.
 	inHex = letters{"CONVERT(UNHEX(?) USING utf8mb4)", func(text string) []any { return []any{hex.EncodeToString([]byte(text))} }}
 )
 

@@ -2,17 +2,20 @@ package firing
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -275,25 +278,48 @@ func instantOf(option string, raw json.RawMessage) (time.Time, error) {
 	return m.LastRunAt, nil
 }
 
-// isoTime reads a text of ISO 8601 as Celery does, except those by week or without a day. Go reads
-// fractions of seconds without a layout.
+// isoTime reads a text of ISO 8601 as Python's datetime.fromisoformat does, with which workers of
+// Celery 5.3 read it: also a date by week. Go reads fractions of seconds without a layout.
 func isoTime(text string) (t time.Time, ok bool) {
-	text = strings.ToUpper(text)
-	for _, date := range []string{"2006-01-02", "20060102"} {
-		if t, err := time.Parse(date, text); err == nil {
-			return t, true
-		}
-		for _, clock := range []string{"15:04:05", "15:04", "150405", "1504", "15"} {
-			for _, zone := range []string{"", "Z07:00", "Z0700", "Z07"} {
-				for _, between := range []string{"T", " "} {
-					if t, err := time.Parse(date+between+clock+zone, text); err == nil {
-						return t, true
-					}
-				}
+	day, rest, ok := isoDate(text)
+	if !ok || rest == "" {
+		return day, ok
+	}
+	_, between := utf8.DecodeRuneInString(rest) // Python takes any
+	rest = strings.ToUpper(rest[between:])
+	for _, clock := range []string{"15:04:05", "15:04", "150405", "1504", "15"} {
+		for _, zone := range []string{"", "Z07:00", "Z0700", "Z07"} {
+			if c, err := time.Parse(clock+zone, rest); err == nil {
+				hour, minute, second := c.Clock()
+				return time.Date(day.Year(), day.Month(), day.Day(), hour, minute, second, c.Nanosecond(), c.Location()), true
 			}
 		}
 	}
 	return time.Time{}, false
+}
+
+var isoWeek = regexp.MustCompile(`^(\d{4})(?:-W(\d{2})(?:-(\d))?|W(\d{2})(\d)?)`)
+
+// isoDate reads the date that a text begins with. A week without a day is its Monday.
+func isoDate(text string) (day time.Time, rest string, ok bool) {
+	for _, layout := range []string{time.DateOnly, "20060102"} {
+		if n := len(layout); len(text) >= n {
+			if day, err := time.Parse(layout, text[:n]); err == nil {
+				return day, text[n:], true
+			}
+		}
+	}
+	found := isoWeek.FindStringSubmatch(text)
+	if found == nil {
+		return time.Time{}, "", false
+	}
+	year, _ := strconv.Atoi(found[1])
+	week, _ := strconv.Atoi(found[2] + found[4])
+	weekday, _ := strconv.Atoi(cmp.Or(found[3]+found[5], "1"))
+	fourth := time.Date(year, time.January, 4, 0, 0, 0, 0, time.UTC) // of January, in week 1
+	day = fourth.AddDate(0, 0, 7*(week-1)+weekday-1-(int(fourth.Weekday())+6)%7)
+	inYear, inWeek := day.ISOWeek()
+	return day, text[len(found[0]):], weekday >= 1 && weekday <= 7 && inYear == year && inWeek == week
 }
 
 // pythonTime formats an instant as Python's isoformat does.

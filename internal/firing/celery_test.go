@@ -145,6 +145,26 @@ func TestCeleryInstants(t *testing.T) {
 	}
 }
 
+// Texts of ISO 8601 are those that Python 3.11's datetime.fromisoformat reads, and a lower-case z.
+func TestISOTimes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{ // empty: no time
+		"2026-W48-1": "2026-11-23T00:00:00Z", "2026W481": "2026-11-23T00:00:00Z", "2026-W48": "2026-11-23T00:00:00Z", "2026W48": "2026-11-23T00:00:00Z",
+		"2026-W48-1T10:00": "2026-11-23T10:00:00Z", "2026W481T1000+0100": "2026-11-23T09:00:00Z", "2026-W48T10:00": "2026-11-23T10:00:00Z",
+		"2026W48T10:00": "2026-11-23T10:00:00Z", "2026-W48-7": "2026-11-29T00:00:00Z", "2026-W48-1t08": "2026-11-23T08:00:00Z",
+		"2026-W53-1": "2026-12-28T00:00:00Z", "2026-W01-1": "2025-12-29T00:00:00Z", "2026-W53-7": "2027-01-03T00:00:00Z", "2020-W53-5": "2021-01-01T00:00:00Z",
+		"2026-11-21x08:00": "2026-11-21T08:00:00Z", "2026-11-21_08:00:00,5": "2026-11-21T08:00:00.5Z", "2026-11-21日08:00": "2026-11-21T08:00:00Z",
+		"2026-W54-1": "", "2026-W00-1": "", "2026-W48-8": "", "2026-W48-0": "", "2025-W53-1": "", "2026-w48-1": "", "2026-W4-1": "",
+		"2026": "", "2026-11": "", "202611": "", "2026-325": "", "2026-11-21T": "", "2026-11-21T24:00": "", "2026-11-21Z": "", "2026-1-2": "", "": "",
+	} {
+		got, ok := isoTime(text)
+		require.Equal(t, want != "", ok, text)
+		if ok {
+			require.Equal(t, want, got.UTC().Format(time.RFC3339Nano), text)
+		}
+	}
+}
+
 // The messages carry the spans of their runs where OpenTelemetry's instrumentation of
 // Celery reads them.
 func TestCeleryMessagesCarrySpans(t *testing.T) {

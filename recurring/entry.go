@@ -68,7 +68,8 @@ func (s Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error
 		return e.SetCron(w.Cron)
 	case w.Crontab != nil:
 		return e.SetCrontab(recur.Crontab(*w.Crontab))
-	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone && // keep its DTSTART
+	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone && old.Ours.Start.Equal(w.Start) && // keep its DTSTART
+		old.RepeatsAs(w.RRule, w.Zone) &&
 		(w.Zone == "" || w.Zone == "UTC" || strings.Contains(old.Ours.RRule, "TZID=")): // it was stored in its zone
 		e.Definition.Schedule, e.Ours.RRule = old.Definition.Schedule, old.Ours.RRule
 		return nil

@@ -48,3 +48,31 @@ func TestRRuleWithoutStartHasItsCount(t *testing.T) {
 		}
 	}
 }
+
+// A rule that is put again replaces the one that a Python process has given the entry meanwhile,
+// and begins at another Start.
+func TestRRuleIsPutAgain(t *testing.T) {
+	t.Parallel()
+	rdb, _ := redistest.Embedded(t)
+	s := open(t, rdb, connection.Config{})
+	start := time.Date(2040, 1, 1, 8, 0, 0, 0, time.UTC)
+	for _, zone := range []string{"", "Europe/Berlin"} {
+		put := func(start time.Time) recurring.State {
+			err := s.Put(t.Context(), recurring.Schedule{Name: "n", Topic: "t", Rule: recurring.Rule{RRule: "FREQ=DAILY", Zone: zone, Start: start}})
+			require.NoError(t, err)
+			state, err := s.Get(t.Context(), "n")
+			require.NoError(t, err)
+			return state
+		}
+		for _, from := range []time.Time{start, start.Add(time.Hour), {}} {
+			first := put(from)
+			require.Equal(t, first.Next, put(from).Next)
+			if !from.IsZero() {
+				require.Equal(t, from, first.Next.UTC(), zone)
+			}
+			definition := `{"name":"n","task":"t","args":[],"kwargs":{},"options":{},"schedule":5.0,"enabled":true}`
+			require.NoError(t, rdb.HSet(t.Context(), "redbeat:n", "definition", definition).Err())
+			require.Contains(t, put(from).RuleText, "rrule", zone)
+		}
+	}
+}

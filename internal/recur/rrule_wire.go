@@ -136,6 +136,20 @@ func rruleText(raw []byte) string {
 	return text
 }
 
+// RepeatsAs reports whether the rule is the one that SetRRule made of a text, with some start. A
+// Python process may have given the definition another one.
+func (e Entry) RepeatsAs(text, in string) bool {
+	if e.alone() {
+		return e.Ours.RRule != ""
+	}
+	o, of, err := readOptions(e.Definition.Schedule, time.Time{})
+	if err != nil {
+		return false
+	}
+	rule, err := ParseRRuleIn(text, in, zone{in: of}.instant(o.Dtstart))
+	return err == nil && rruleText(marshal(rule.wire())) == rruleText(e.Definition.Schedule)
+}
+
 // readOptions reads the rule of a definition, whose instants are wall times of a zone.
 func readOptions(raw []byte, last time.Time) (o rrule.ROption, in *time.Location, err error) {
 	w := rruleWire{Interval: 1}

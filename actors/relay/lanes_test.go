@@ -38,6 +38,25 @@ func TestOutageOfTopicParksIt(t *testing.T) {
 	})
 }
 
+// A timer whose join is not there does not hold up its topic, also if it is alone in a batch, or
+// beside rows that are refused for another reason.
+func TestMissingJoinParksNothing(t *testing.T) {
+	relaying(t, func(row string) messages.Answer {
+		switch row[0] {
+		case 'a', 'n':
+			return refuse(messages.Code_CODE_NOT_FOUND)
+		default:
+			return refuse(messages.Code_CODE_WRONG_TYPE)
+		}
+	}, []string{"a0", "a1", "n0", "o0"}, func(t *testing.T, m *memory, _ *gateway, r *Relay) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		require.Equal(t, []string{"o0"}, m.parked)
+		require.Equal(t, map[string]bool{"a0": true, "a1": true, "n0": true, "o0": true}, m.waiting)
+		require.EqualValues(t, 3, r.Counts().Deferred)
+	})
+}
+
 // A queue is refused as a whole, although it took rows before.
 func TestFullQueueIsParked(t *testing.T) {
 	relaying(t, func(row string) messages.Answer {

@@ -56,6 +56,7 @@ type lane struct {
 	relayed bool
 	alone   bool // the lane is one stream
 	refused []refusal
+	apart   []refusal // for a reason that other rows of the lane do not have
 }
 
 type refusal struct {
@@ -111,6 +112,9 @@ func (b *sending) record(i int, a messages.Answer) {
 	switch {
 	case outage != nil:
 		b.outage = outage
+	case result.Verdict == Deferred && notFound(a):
+		l := b.lanes[b.items[i].Lane]
+		l.apart = append(l.apart, refusal{i, result})
 	case result.Verdict == Deferred:
 		b.refuse(i, result)
 	default:
@@ -147,15 +151,21 @@ func (b *sending) finish() {
 		b.outage = nil
 	}
 	for number, l := range b.lanes {
+		b.deferItems(l.apart)
 		if l.held() {
 			b.park(number, l.refused)
-			continue
+		} else {
+			b.deferItems(l.refused)
 		}
-		for _, r := range l.refused {
-			b.results[r.item] = r.result
-			for j := b.behind[r.item]; j >= 0; j = b.behind[j] {
-				b.results[j].Verdict = Blocked
-			}
+	}
+}
+
+// deferItems defers items, and those behind them.
+func (b *sending) deferItems(refused []refusal) {
+	for _, r := range refused {
+		b.results[r.item] = r.result
+		for j := b.behind[r.item]; j >= 0; j = b.behind[j] {
+			b.results[j].Verdict = Blocked
 		}
 	}
 }
@@ -233,6 +243,13 @@ func verdict(a messages.Answer) (result Result, outage error) {
 		}
 	}
 	return Result{Verdict: Relayed}, nil
+}
+
+// notFound reports that a timer is part of a join that is not there, or not yet: the row of the join
+// may be behind it. Others of the topic do not wait for it.
+func notFound(a messages.Answer) bool {
+	e, ok := a.(*messages.Error)
+	return ok && e.GetCode() == messages.Code_CODE_NOT_FOUND
 }
 
 // addressed gives a request its number and timeout. The request is not sent twice.

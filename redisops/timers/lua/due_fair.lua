@@ -61,6 +61,8 @@ do
     return true
   end
 
+  local held = {} -- due timers that held their keys when the others were put into the lines
+
   -- into_lines puts due timers into the lines of their keys. One without a record whose score is
   -- its place is there.
   local function into_lines(shared, scores, at, stored)
@@ -75,7 +77,8 @@ do
     put_in_line(ids, texts, stored)
     for _, id in ipairs(ids) do
       local key = key_in(entries[id])
-      if not holds(key, state_of(key), id) then
+      held[id] = holds(key, state_of(key), id)
+      if not held[id] then
         link(key, place_in(entries[id]), id)
         lines[key] = nil
       end
@@ -114,6 +117,10 @@ do
         if state then fair.begins(id, key, instant) end
       end
       return false
+    end
+    if held[id] then -- an earlier one of its key has started meanwhile: it is in its line from now on
+      link(key, place_in(entry), id)
+      lines[key] = nil
     end
     local more
     if instant >= fair.turn(key).at and (free_of(state) > 0 or verified(key, state, now)) then

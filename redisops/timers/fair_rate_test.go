@@ -1,0 +1,33 @@
+package timers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// A timer whose lease has expired held its key for the scripts that schedule. A claim that finds it out
+// after it has started another of the key, and parks the first, puts it into the order of its key: otherwise
+// only a sweep would find it.
+func TestCrashedTimerIsStartedBesideOthersOfItsTurn(t *testing.T) {
+	for name, turn := range map[string]int{"the same turn": 3, "the next turn": 1} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, f *fixture) {
+				flow := exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Hour, KeyRateBurst: 3, FairKeys: turn}
+				f.dueOf(t, "k", "crashed")
+				require.Len(t, f.claimFor(t, time.Second, 2, flow).Leases, 1)
+				<-time.After(2 * time.Second)
+				f.dueOf(t, "k", "next")
+				var ids []string
+				for range 2 {
+					ids = append(ids, storetest.IDs(f.keyRated(t, 10, flow).Leases)...)
+				}
+				require.ElementsMatch(t, []string{"crashed", "next"}, ids)
+			})
+		})
+	}
+}

@@ -2,7 +2,6 @@ package timers
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -233,6 +232,7 @@ func (m *keyModel) settle(rt *rapid.T) {
 }
 
 func (m *keyModel) settleOf(rt *rapid.T, holder int, settle ...exchange.Settlement) {
+	m.giveBack(settle)
 	r := m.holders[holder].Request(0, time.Minute)
 	r.Flow, r.KeyRun, r.Settle = m.flow(holder), m.keyRun(holder), settle
 	require.Empty(rt, m.holders[holder].Run(m.t, r).Refused)
@@ -299,9 +299,6 @@ func (m *keyModel) release(l keyLease) exchange.Settlement {
 	timer := m.timers[l.ID]
 	delete(m.leases, l.ID)
 	timer.holds, timer.unsure = timer.failed && !m.kind.unbounded, false // it still waits for its retry
-	if taken := m.taken[timer.key]; m.settings.burst > 0 && len(taken) > 0 && math.Abs(taken[len(taken)-1]-l.Charge.Key) < 1e6 {
-		m.taken[timer.key] = taken[:len(taken)-1]
-	}
 	return storetest.Verdict(exchange.Release, l.Lease)
 }
 
@@ -316,6 +313,7 @@ func (m *keyModel) replay(rt *rapid.T) {
 
 func (m *keyModel) sweep(rt *rapid.T) {
 	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), m.flow(rapid.IntRange(0, 1).Draw(rt, "holder"))))
+	m.observe(rt) // it wakes timers that wait behind others, for longer than for one token
 }
 
 // drain claims and acks until nothing can be claimed: nothing stays parked for a key

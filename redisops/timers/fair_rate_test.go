@@ -31,3 +31,18 @@ func TestCrashedTimerIsStartedBesideOthersOfItsTurn(t *testing.T) {
 		})
 	}
 }
+
+// What a peer has left of a timer in the order of its key does not have a turn start it twice.
+func TestTurnStartsTimerOnceThatPeerHasRemovedBefore(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		flow := exchange.Flow{PerKey: 2, FairKeys: 1}
+		f.dueOf(t, "k", "a", "c")
+		f.schedule(t, Entry{ID: "f", Key: "k", At: time.Now().Add(time.Hour)})
+		f.peerCommit(t, "f")
+		f.schedule(t, Entry{ID: "f", Key: "k", At: time.Now().Add(-time.Minute)})
+		first := f.keyRated(t, 2, flow).Leases
+		require.Len(t, first, 2)
+		rest := f.keyRated(t, 10, flow, acks(first)...).Leases
+		require.Len(t, append(first, rest...), 3, "each once")
+	})
+}

@@ -28,6 +28,10 @@ do
       lines[key] = line
     end
     local id, place, score = advance(line, now)
+    while id and chosen[id] do -- a peer had removed it, and it was scheduled again: one place is left of before
+      unlink(key, place, id)
+      id, place, score = advance(line, now)
+    end
     if not id then return nil, not finished(line) end
     if (keyed.parked(score) or asleep[id]) and make_due(key, place, id) then
       awake[#awake + 1], unwritten[id], firsts[id] = id, true, true

@@ -1,7 +1,6 @@
 package timers
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -17,20 +16,19 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// keyModel is the timers of a topic with PerKey(limit) in plain Go. Instants are long
-// past or far in the future, so that the result does not depend on the clock.
+// keyModel is the timers of a topic with limits per key in plain Go. Instants are long past or far in
+// the future, and tokens of keys return after the test, so that the result does not depend on the clock.
 type keyModel struct {
-	t       *testing.T
-	f       *fixture
-	holders [2]*fixture
-	limit   int
-	fair    [2]int // FairKeys of the holders
-	draw    func(*rapid.T) [2]int
-	number  int
-	timers  map[string]*keyTimer
-	leases  map[string]exchange.Lease // of running timers, by id
-	owner   map[string]int            // which holder has them
-	left    map[string]bool           // ids whose keys a peer may have left behind
+	t        *testing.T
+	f        *fixture
+	kind     keyKind
+	settings keySettings
+	holders  [2]*fixture
+	number   int
+	timers   map[string]*keyTimer
+	leases   map[string]keyLease  // of running timers, by id
+	left     map[string]bool      // ids whose keys a peer may have left behind
+	taken    map[string][]float64 // by key: the charges of tokens, in the order of starts
 }
 
 type keyTimer struct {
@@ -40,13 +38,46 @@ type keyTimer struct {
 	holds   bool
 	failed  bool // since it was scheduled
 	later   bool // waits for a retry that is not due
+	crashed bool // its lease has expired
+	unsure  bool // it holds its key, or has lost it because more held it than may
+	waits   bool // for a token
+}
+
+// keyLease is a lease of a holder, and its place in a key run.
+type keyLease struct {
+	exchange.Lease
+	owner, run, place int
+	returns           bool // the key run does not go on: the holder releases it
 }
 
 // TestModelOfKeys checks that a claim gives, of each key, the timers that may run, in
 // their order, and that no timer waits for a key that is free.
 func TestModelOfKeys(t *testing.T) {
 	t.Parallel()
-	checkKeyModel(t, func(*rapid.T) (fair [2]int) { return fair })
+	checkKeyModel(t, keyKind{})
+}
+
+// TestModelOfKeyRuns checks the same with key runs, of one node or both.
+func TestModelOfKeyRuns(t *testing.T) {
+	t.Parallel()
+	checkKeyModel(t, keyKind{runs: true})
+}
+
+// TestModelOfKeyTokens checks the same with rate limits per key, with and without PerKey, in which
+// no token returns. TestModelOfKeyRates has the instants of tokens.
+func TestModelOfKeyTokens(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]keyKind{
+		"limits":             {rate: true, runs: true},
+		"rates alone":        {rate: true, unbounded: true},
+		"turns":              {rate: true, fair: drawTurns},
+		"rates alone, turns": {rate: true, unbounded: true, fair: drawTurns},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkKeyModel(t, kind)
+		})
+	}
 }
 
 // TestModelOfFairKeys checks the same where keys take turns, for the nodes that have FairKeys.
@@ -56,57 +87,22 @@ func TestModelOfFairKeys(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) [2]int{
 		"all nodes": func(rt *rapid.T) [2]int { return [2]int{turn.Draw(rt, "fair"), turn.Draw(rt, "fair")} },
 		"one node":  func(rt *rapid.T) [2]int { return [2]int{turn.Draw(rt, "fair"), 0} },
-		"by turns": func(rt *rapid.T) [2]int {
-			if rapid.Bool().Draw(rt, "off") {
-				return [2]int{}
-			}
-			return [2]int{turn.Draw(rt, "fair"), turn.Draw(rt, "fair")}
-		},
+		"by turns":  drawTurns,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			checkKeyModel(t, draw)
+			checkKeyModel(t, keyKind{fair: draw, runs: true})
 		})
 	}
 }
 
-// change has all nodes follow other limits, and sweep then, as pollers do. No key has more holders
-// than its limit: TestTimersAboveLoweredLimitRunInTheirOrder has those.
-func (m *keyModel) change(rt *rapid.T) {
-	held, least := map[string]int{}, 1
-	for _, timer := range m.timers {
-		if timer.holds && timer.key != "" {
-			held[timer.key]++
-			least = max(least, held[timer.key])
-		}
-	}
-	m.limit, m.fair = rapid.IntRange(least, 3).Draw(rt, "limit"), m.draw(rt)
-	for holder := range m.holders {
-		require.NoError(rt, m.holders[holder].src.SweepKeys(m.t.Context(), m.flow(holder)))
-	}
-}
-
-// peer removes a timer as a Python worker does, which does not free its key. A sweep does.
-func (m *keyModel) peer(rt *rapid.T) {
-	id := modelIDs.Draw(rt, "id")
-	m.f.peerCommit(m.t, id)
-	m.left[id] = true
-	delete(m.timers, id)
-	delete(m.leases, id)
-	m.sweep(rt)
-}
-
-func checkKeyModel(t *testing.T, fair func(rt *rapid.T) [2]int) {
+func checkKeyModel(t *testing.T, kind keyKind) {
 	t.Helper()
 	base := newFixture(t, redistest.Shared(t))
 	rapid.Check(t, func(rt *rapid.T) {
-		f := base.on(fmt.Sprintf("keys-%x", rand.Uint64()))
 		m := &keyModel{
-			t: t, f: f, draw: fair,
-			timers: map[string]*keyTimer{}, leases: map[string]exchange.Lease{}, owner: map[string]int{}, left: map[string]bool{},
-		}
-		for i := range m.holders {
-			m.holders[i] = f.holder(SourceOptions{KeyWeights: "k=2"})
+			t: t, f: base.on(fmt.Sprintf("keys-%x", rand.Uint64())), kind: kind,
+			timers: map[string]*keyTimer{}, leases: map[string]keyLease{}, left: map[string]bool{}, taken: map[string][]float64{},
 		}
 		m.change(rt)
 		rt.Repeat(map[string]func(*rapid.T){
@@ -139,9 +135,34 @@ func (m *keyModel) instant(at int) time.Time {
 	return time.Unix(1_700_000_000+int64(at), 0)
 }
 
+// end forgets the lease of a timer. What waits behind it in its key run is released.
+func (m *keyModel) end(id string) {
+	ended, leased := m.leases[id]
+	delete(m.leases, id)
+	if !leased || m.follows(ended) {
+		return
+	}
+	for id, l := range m.leases {
+		if l.run == ended.run {
+			l.returns = true
+			m.leases[id] = l
+		}
+	}
+}
+
+// follows reports whether a lease waits behind another one of its key run.
+func (m *keyModel) follows(l keyLease) bool {
+	for _, other := range m.leases {
+		if other.run == l.run && other.place < l.place {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *keyModel) put(id, key string, at int) {
 	m.number++
-	delete(m.leases, id)
+	m.end(id)
 	m.timers[id] = &keyTimer{id: id, key: key, at: at, number: m.number}
 }
 
@@ -172,41 +193,21 @@ func (m *keyModel) cancel(rt *rapid.T) {
 	_, err := m.f.Cancel(m.t.Context(), m.f.topic, id)
 	require.NoError(rt, err)
 	delete(m.timers, id)
-	delete(m.leases, id)
+	m.end(id)
 }
 
-// ready returns the ids of the timers that may be claimed.
-func (m *keyModel) ready() (ids []string) {
-	held := map[string]int{}
-	var waiting []*keyTimer
-	for _, timer := range m.timers {
-		_, running := m.leases[timer.id]
-		switch {
-		case timer.holds:
-			held[timer.key]++
-			if !running && !timer.later {
-				ids = append(ids, timer.id)
-			}
-		case timer.at < 100:
-			waiting = append(waiting, timer)
-		}
-	}
-	slices.SortFunc(waiting, func(a, b *keyTimer) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number)) })
-	for _, timer := range waiting {
-		if timer.key == "" || held[timer.key] < m.limit {
-			held[timer.key]++
-			ids = append(ids, timer.id)
-		}
-	}
-	return ids
+// peer removes a timer as a Python worker does, which does not free its key. A sweep does.
+func (m *keyModel) peer(rt *rapid.T) {
+	id := modelIDs.Draw(rt, "id")
+	m.f.peerCommit(m.t, id)
+	m.left[id] = true
+	delete(m.timers, id)
+	m.end(id)
+	m.sweep(rt)
 }
 
 func (m *keyModel) claim(rt *rapid.T) {
-	m.claimUpTo(rt, rapid.IntRange(1, 3).Draw(rt, "want"))
-}
-
-func (m *keyModel) claimUpTo(rt *rapid.T, want int) int {
-	return len(m.claimFor(rt, want, time.Minute).Leases)
+	m.claimFor(rt, rapid.IntRange(1, 3).Draw(rt, "want"), time.Minute)
 }
 
 // crash claims timers whose leases expire, because their holder is gone. The timers keep
@@ -216,84 +217,89 @@ func (m *keyModel) crash(rt *rapid.T) {
 	reply := m.claimFor(rt, rapid.IntRange(1, 3).Draw(rt, "want"), ttl)
 	for _, l := range reply.Leases {
 		delete(m.leases, l.ID)
+		m.timers[l.ID].crashed = true
 	}
 	for end := m.f.now(m.t).Add(2 * ttl); !m.f.now(m.t).After(end); {
 		runtime.Gosched() // until the leases have expired
 	}
 }
 
-func (m *keyModel) claimFor(rt *rapid.T, want int, ttl time.Duration, settle ...exchange.Settlement) *exchange.Reply {
-	holder := rapid.IntRange(0, 1).Draw(rt, "holder")
-	ready := m.ready()
-	r := m.holders[holder].Request(want, ttl)
-	r.Flow, r.Settle = m.flow(holder), settle
-	reply := m.holders[holder].Run(m.t, r)
-	require.Empty(rt, reply.Refused)
-	if most := min(want, len(ready)); m.fair[0] == m.fair[1] || m.fair[holder] > 0 {
-		require.Len(rt, reply.Leases, most, "ready: %q, claimed: %q", ready, storetest.IDs(reply.Leases))
-	} else { // places that another node with FairKeys left for the next turns
-		require.GreaterOrEqual(rt, len(reply.Leases), min(most, 1), "ready: %q", ready)
-	}
-	for _, l := range reply.Leases {
-		require.Contains(rt, ready, l.ID)
-		require.Equal(rt, m.instant(m.timers[l.ID].at).UTC(), l.Activation.UTC())
-		m.timers[l.ID].holds = true
-		m.leases[l.ID], m.owner[l.ID] = l, holder
-	}
-	return reply
-}
-
-func (m *keyModel) flow(holder int) exchange.Flow {
-	return exchange.Flow{PerKey: m.limit, FairKeys: m.fair[holder]}
-}
-
 func (m *keyModel) settle(rt *rapid.T) {
-	if len(m.leases) == 0 {
-		return
+	if len(m.leases) > 0 {
+		owner, settle := m.verdicts(rt)
+		m.settleOf(rt, owner, settle...)
 	}
-	s := m.verdict(rt)
-	require.Empty(rt, m.settleOne(s).Refused)
 }
 
-func (m *keyModel) settleOne(s exchange.Settlement) *exchange.Reply {
-	f := m.holders[m.owner[s.ID]]
-	r := f.Request(0, time.Minute)
-	r.Flow, r.Settle = m.flow(m.owner[s.ID]), []exchange.Settlement{s}
-	return f.Run(m.t, r)
+func (m *keyModel) settleOf(rt *rapid.T, holder int, settle ...exchange.Settlement) {
+	m.giveBack(settle)
+	r := m.holders[holder].Request(0, time.Minute)
+	r.Flow, r.KeyRun, r.Settle = m.flow(holder), m.keyRun(holder), settle
+	require.Empty(rt, m.holders[holder].Run(m.t, r).Refused)
 }
 
 // passOn settles timers and claims others in the same exchange.
 func (m *keyModel) passOn(rt *rapid.T) {
 	var settle []exchange.Settlement
 	for n := rapid.IntRange(1, 2).Draw(rt, "settlements"); len(settle) < n && len(m.leases) > 0; {
-		settle = append(settle, m.verdict(rt))
+		_, more := m.verdicts(rt)
+		settle = append(settle, more...)
 	}
 	m.claimFor(rt, rapid.IntRange(1, 3).Draw(rt, "want"), time.Minute, settle...)
 }
 
-// verdict returns a settlement of a timer, and applies it to the model.
-func (m *keyModel) verdict(rt *rapid.T) exchange.Settlement {
+// verdicts returns a settlement of a timer, and applies it to the model. If it does not end the timer,
+// the rest of its key run is released, often at once.
+func (m *keyModel) verdicts(rt *rapid.T) (owner int, list []exchange.Settlement) {
 	var ids []string
-	for id := range m.leases {
-		ids = append(ids, id)
+	for id, l := range m.leases {
+		if l.returns || !m.follows(l) {
+			ids = append(ids, id)
+		}
 	}
 	slices.Sort(ids)
 	id := rapid.SampledFrom(ids).Draw(rt, "id")
+	l, timer := m.leases[id], m.timers[id]
 	verdict := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Release}).Draw(rt, "verdict")
-	s := storetest.Verdict(verdict, m.leases[id])
-	if verdict == exchange.Nack && rapid.Bool().Draw(rt, "later") {
-		s.Delay = time.Hour
+	if l.returns {
+		return l.owner, []exchange.Settlement{m.release(l)}
 	}
-	delete(m.leases, id)
-	switch timer := m.timers[id]; verdict {
+	s := storetest.Verdict(verdict, l.Lease)
+	switch verdict {
 	case exchange.Ack, exchange.DeadLetter:
+		delete(m.leases, id)
 		delete(m.timers, id)
+		return l.owner, []exchange.Settlement{s}
 	case exchange.Release:
-		timer.holds = timer.failed // it still waits for its retry
+		m.end(id)
+		m.leases[id] = l
+		s = m.release(l)
 	default:
+		if rapid.Bool().Draw(rt, "later") {
+			s.Delay = time.Hour
+		}
+		m.end(id)
 		timer.failed, timer.later = true, s.Delay > 0
 	}
-	return s
+	list = []exchange.Settlement{s}
+	if rapid.Bool().Draw(rt, "rest at once") {
+		for place := 1; place <= longestRun; place++ {
+			for _, rest := range m.leases {
+				if rest.run == l.run && rest.place == place {
+					list = append(list, m.release(rest))
+				}
+			}
+		}
+	}
+	return l.owner, list
+}
+
+// release returns the release of a lease, and applies it to the model.
+func (m *keyModel) release(l keyLease) exchange.Settlement {
+	timer := m.timers[l.ID]
+	delete(m.leases, l.ID)
+	timer.holds, timer.unsure = timer.failed && !m.kind.unbounded, false // it still waits for its retry
+	return storetest.Verdict(exchange.Release, l.Lease)
 }
 
 func (m *keyModel) replay(rt *rapid.T) {
@@ -307,20 +313,22 @@ func (m *keyModel) replay(rt *rapid.T) {
 
 func (m *keyModel) sweep(rt *rapid.T) {
 	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), m.flow(rapid.IntRange(0, 1).Draw(rt, "holder"))))
+	m.observe(rt) // it wakes timers that wait behind others, for longer than for one token
 }
 
 // drain claims and acks until nothing can be claimed: nothing stays parked for a key
 // that is free.
 func (m *keyModel) drain(rt *rapid.T) {
-	for {
+	for round := 0; ; round++ {
+		require.Less(rt, round, 100, "exchanges without end")
 		for id, l := range m.leases {
-			require.Empty(rt, m.settleOne(ack(l)).Refused)
+			m.settleOf(rt, l.owner, ack(l.Lease))
 			delete(m.timers, id)
 			delete(m.leases, id)
 		}
-		if m.claimUpTo(rt, 10) == 0 {
+		if reply := m.claimFor(rt, 10, time.Minute); len(reply.Leases) == 0 && !looksSoon(reply) {
 			break
 		}
 	}
-	require.Empty(rt, m.ready())
+	require.Empty(rt, m.startable(0))
 }

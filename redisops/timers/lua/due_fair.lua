@@ -28,6 +28,10 @@ do
       lines[key] = line
     end
     local id, place, score = advance(line, now)
+    while id and chosen[id] do -- a peer had removed it, and it was scheduled again: one place is left of before
+      unlink(key, place, id)
+      id, place, score = advance(line, now)
+    end
     if not id then return nil, not finished(line) end
     if (keyed.parked(score) or asleep[id]) and make_due(key, place, id) then
       awake[#awake + 1], unwritten[id], firsts[id] = id, true, true
@@ -61,6 +65,8 @@ do
     return true
   end
 
+  local held = {} -- due timers that held their keys when the others were put into the lines
+
   -- into_lines puts due timers into the lines of their keys. One without a record whose score is
   -- its place is there.
   local function into_lines(shared, scores, at, stored)
@@ -75,7 +81,8 @@ do
     put_in_line(ids, texts, stored)
     for _, id in ipairs(ids) do
       local key = key_in(entries[id])
-      if not holds(key, state_of(key), id) then
+      held[id] = holds(key, state_of(key), id)
+      if not held[id] then
         link(key, place_in(entries[id]), id)
         lines[key] = nil
       end
@@ -114,6 +121,10 @@ do
         if state then fair.begins(id, key, instant) end
       end
       return false
+    end
+    if held[id] then -- an earlier one of its key has started meanwhile: it is in its line from now on
+      link(key, place_in(entry), id)
+      lines[key] = nil
     end
     local more
     if instant >= fair.turn(key).at and (free_of(state) > 0 or verified(key, state, now)) then

@@ -89,11 +89,11 @@ local function put_in_line(ids, scores, stored)
     local expired, ordered = r and r.state == 'l', in_turn(id, r)
     if over[key] == nil then over[key] = count_of(state) > limit end
     state.alone = state.alone or expired
-    local may_lose = not chosen[id] -- a later page may have a timer again that is to be claimed
-    if may_lose and expired and ordered and (over[key] or state.lapsed) then
+    local open = not chosen[id] -- a later page may have a timer again that is to be claimed
+    if open and expired and ordered and (over[key] or state.lapsed) then
       lapse(key, state, id)
-    elseif may_lose and over[key] then release(key, state, id) end
-    if ordered and not holds(key, state, id) then
+    elseif open and over[key] then release(key, state, id) end
+    if open and ordered and not holds(key, state, id) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
         move(key, place, id, instant)
@@ -253,8 +253,8 @@ end
 
 -- take adds up to want of the due timers with these ids, whose scores are in found, to
 -- out, or those that come before them in the order of their keys. It parks those of shared
--- before them that may not be claimed. It returns how many stay due that were not claimed.
--- It stops when the work is exhausted.
+-- before them that may not be claimed. It returns how many of these ids stay due in Redis until
+-- the claim is written. It stops when the work is exhausted.
 local stopped = false
 local function take(out, want, ids, found, shared, now)
   local stored, due_at, at = read_records(shared), {}, {} -- due_at: scores by id
@@ -272,10 +272,8 @@ local function take(out, want, ids, found, shared, now)
         first, score, later = admits(id, score, current(stored[id], score), now)
         work = work + (first and 1 or PARKS)
       end
-      if later then
-        left, unfinished = left + 1, true
-        break
-      end
+      unfinished = unfinished or later
+      if later then break end
       if not first then
         parked[#parked + 1], scores[#scores + 1] = id, found[2 * i]
         break
@@ -291,6 +289,7 @@ local function take(out, want, ids, found, shared, now)
   unfinished = unfinished or stopped
   park(parked, scores, stored)
   if key_rate then key_rate.write_waits(waits) end
+  for _, id in ipairs(ids) do left = left + ((asleep[id] or waits[id]) and 0 or 1) end
   return left
 end
 
@@ -301,7 +300,7 @@ function by_key.due(want, now, now_text)
   wanted, room = want, ROOM -- what the settlements have not left would stop the claim
   work = math.min(0, WORK - LEAST - many_read)
   repeat
-    local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', #out / 2 + left, ask)
+    local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', left, ask)
     local ids = {}
     for i = 1, #found / 2 do ids[i] = found[2 * i - 1] end
     local read, last = read_entries(ids), #ids < ask

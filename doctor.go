@@ -207,7 +207,7 @@ func (w *crew) addRecent(r timers.Recent) {
 }
 
 // askNodes asks the nodes of topics for their settings, with one question to all but those of
-// topics that Redis denies to the user: one denied channel fails the whole question.
+// topics that Redis denies to the user.
 func (c *Client) askNodes(ctx context.Context, crews []crew) {
 	asked := map[string]*crew{}
 	for i := range crews {
@@ -217,8 +217,11 @@ func (c *Client) askNodes(ctx context.Context, crews []crew) {
 		}
 	}
 	answers, err := c.store.AskNodes(ctx, slices.Collect(maps.Keys(asked)))
-	for _, w := range asked {
-		w.askedErr = err
+	unasked, denied := errors.AsType[*wakebelltype.UnaskedError](err)
+	for topic, w := range asked {
+		if !denied || slices.Contains(unasked.Topics, topic) {
+			w.askedErr = err
+		}
 	}
 	for _, a := range answers {
 		if w := asked[a.Topic]; w != nil {

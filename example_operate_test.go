@@ -117,6 +117,11 @@ func ExampleClient_AskNodes() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
 		answers, err := c.AskNodes(ctx, "invoices", "mails")
+		var unasked *wakebelltype.UnaskedError // this Redis user has all rights
+		if errors.As(err, &unasked) {
+			fmt.Println(unasked.Topics, unasked.Err)
+			err = nil
+		}
 		check(err)
 		fmt.Println(len(answers), "nodes")
 	})

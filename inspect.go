@@ -76,15 +76,19 @@ type Content struct {
 	Body          []byte  `json:"body"`
 }
 
-// Get returns a timer with its content. Errors include ErrNotFound, and
-// ErrTooLarge if the payload exceeds the limit for reading.
+// Get returns a timer with its content. Errors include ErrNotFound, and ErrTooLarge if
+// the payload exceeds the limit for reading: then Info is set, and Content is empty. Only
+// nodes of an earlier version, asked over the network, answer that without Info.
 func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
 		return Info{}, Content{}, err
 	}
 	t, err := c.reads.Get(ctx, full, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return infoOf(full, t), Content{}, err
+	case err != nil:
 		return Info{}, Content{}, err
 	}
 	return infoOf(full, t), content(t.Payload, t.ID), nil
@@ -255,10 +259,10 @@ func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T],
 		return Stored[T]{}, argument.Invalid("client", "nil")
 	}
 	info, content, err := c.Get(ctx, t.name, id)
-	if err != nil {
-		return Stored[T]{}, err
-	}
 	stored := Stored[T]{Info: info, Content: content}
+	if err != nil {
+		return stored, err
+	}
 	plain, err := decodedContent(ctx, c, payload.Encoded{
 		Topic: t.name, ID: id, Headers: content.Headers, Body: content.Body, ContentType: content.ContentType,
 	})
@@ -317,6 +321,8 @@ func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.
 // topics have the names that were given. A topic without an answer has no node, or only
 // Python workers, which do not answer, or its node is too busy. It costs one subscription
 // and a message for each topic and answer. Errors are those of Tail.
+// If Redis denies the channels of some topics to its user, the others are asked, and the error
+// is a *wakebelltype.UnaskedError.
 func (c *Client) AskNodes(ctx context.Context, topics ...string) ([]wakebelltype.NodeAnswer, error) {
 	if len(topics) > maxAsked {
 		return nil, argument.Invalid("topics", "%d, want at most %d", len(topics), maxAsked)
@@ -332,6 +338,11 @@ func (c *Client) AskNodes(ctx context.Context, topics ...string) ([]wakebelltype
 	answers, err := c.store.AskNodes(ctx, full)
 	for i := range answers {
 		answers[i].Topic = given[answers[i].Topic]
+	}
+	if unasked, ok := errors.AsType[*wakebelltype.UnaskedError](err); ok {
+		for i, name := range unasked.Topics {
+			unasked.Topics[i] = given[name]
+		}
 	}
 	return answers, err
 }

@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -157,11 +158,13 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 		return nil, err
 	}
 	info, content, err := r.client.Get(ctx, m.GetTopic(), m.GetId())
-	if err != nil {
+	if err != nil && !(m.GetWithoutContent() && errors.Is(err, ErrTooLarge)) {
 		return nil, err
 	}
 	timer := timerMessage(info)
-	timer.Content = contentMessage(content)
+	if !m.GetWithoutContent() {
+		timer.Content = contentMessage(content)
+	}
 	return &messages.GetTimerResponse{Request: m.GetRequest(), Timer: timer}, nil
 }
 

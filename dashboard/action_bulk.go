@@ -129,11 +129,11 @@ func (d *Dashboard) doBulk(change manyFunc, verb string, danger bool, operation 
 		title := fmt.Sprintf("%s: timers of %s", verb, topic)
 		job, err := d.jobs.Start(ctx, title, string(r.who), int64(len(s.ids)), func(ctx context.Context, j *jobs.Job) (string, error) {
 			changed, err := inParts(ctx, j, topic, s.ids, when, change)
-			d.record(ctx, r, operation, topic, changed, selected(r.get)+dueText(form), err)
+			unrecorded := d.record(ctx, r, operation, topic, changed, selected(r.get)+dueText(form), err)
 			if err != nil {
-				return verb + " " + show.Things(changed, "timer") + " before the error.", err
+				return verb + " " + show.Things(changed, "timer") + " before the error." + unrecorded, err
 			}
-			return verb + " " + show.Things(changed, "timer") + ".", nil
+			return verb + " " + show.Things(changed, "timer") + "." + unrecorded, nil
 		})
 		return result{job: job, to: d.bulkBack(r)}, err
 	}
@@ -186,10 +186,11 @@ func dueText(form url.Values) string {
 const recordLimit = 5 * time.Second
 
 // record writes the entry of what an action changed by calls that are not recorded by
-// themselves.
-func (d *Dashboard) record(ctx context.Context, r *request, operation wakebelltype.AuditOperation, name string, changed int64, detail string, fault error) {
+// themselves. If it cannot, such as over a node by a token that may schedule and not operate,
+// it returns a sentence that says so, to be shown behind the result.
+func (d *Dashboard) record(ctx context.Context, r *request, operation wakebelltype.AuditOperation, name string, changed int64, detail string, fault error) (unrecorded string) {
 	if changed == 0 {
-		return
+		return ""
 	}
 	change := wakebelltype.Change{Operation: operation, Name: name, Count: changed, Detail: detail}
 	if fault != nil {
@@ -199,7 +200,9 @@ func (d *Dashboard) record(ctx context.Context, r *request, operation wakebellty
 	defer cancel()
 	if err := d.op.Timers.RecordChange(ctx, change); err != nil {
 		d.log.WarnContext(ctx, "dashboard: change not recorded", "operation", string(operation), "name", name, "principal", string(r.who), "err", err)
+		return " The audit has no entry of it: " + show.Text(err.Error())
 	}
+	return ""
 }
 
 func (d *Dashboard) cancelMany(ctx context.Context, topic string, ids []string, _ wakebell.ScheduleOption) (n int64, err error) {

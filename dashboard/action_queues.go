@@ -64,7 +64,7 @@ func (d *Dashboard) doPublish(ctx context.Context, r *request, form url.Values) 
 	}
 	text := "The message is published as " + published[0].ID + "."
 	if published[0].Fresh {
-		d.record(ctx, r, wakebelltype.AuditQueuePublish, keys.Name, 1, idText(published[0].ID), nil)
+		text += d.record(ctx, r, wakebelltype.AuditQueuePublish, keys.Name, 1, idText(published[0].ID), nil)
 	} else {
 		text = "Nothing was published: an earlier message has the same deduplication key."
 	}

@@ -42,7 +42,7 @@ func (d *Dashboard) timerLink(r *request) string {
 // aboutTimer returns the question of an action on one timer.
 func (d *Dashboard) aboutTimer(verb, effect string, danger bool) func(context.Context, *request) (question, error) {
 	return func(ctx context.Context, r *request) (question, error) {
-		info, _, err := d.op.Timers.Get(ctx, r.get("topic"), r.get("id"))
+		info, _, _, err := d.readTimer(ctx, r.get("topic"), r.get("id"))
 		return question{
 			Title: verb + ": timer " + show.Short(64, r.get("id")), Button: verb, Danger: danger, Back: d.timerLink(r),
 			Text: []string{fmt.Sprintf("1 timer, %s, due %s.", d.states(ctx)(r.get("topic"), info), show.Since(info.Due, r.now)), effect},
@@ -59,7 +59,7 @@ func (d *Dashboard) doCancel(ctx context.Context, r *request, _ url.Values) (res
 	if found[0] == wakebelltype.PresenceAbsent {
 		text = "The timer did not exist any more."
 	} else {
-		d.record(ctx, r, wakebelltype.AuditTopicCancel, r.get("topic"), 1, idText(r.get("id")), nil)
+		text += d.record(ctx, r, wakebelltype.AuditTopicCancel, r.get("topic"), 1, idText(r.get("id")), nil)
 	}
 	return result{text: text, to: d.topicLink(r)}, nil
 }
@@ -71,7 +71,7 @@ func (d *Dashboard) doRunNow(ctx context.Context, r *request, _ url.Values) (res
 	case found == wakebelltype.PresenceRunning:
 		text = "The timer runs already."
 	case err == nil:
-		d.record(ctx, r, wakebelltype.AuditTopicRunNow, r.get("topic"), 1, idText(r.get("id")), nil)
+		text += d.record(ctx, r, wakebelltype.AuditTopicRunNow, r.get("topic"), 1, idText(r.get("id")), nil)
 	}
 	return result{text: text, to: d.topicLink(r)}, err
 }
@@ -98,10 +98,11 @@ func have(n int64) string {
 func (d *Dashboard) doCloseJoin(ctx context.Context, r *request, _ url.Values) (result, error) {
 	c, _ := d.joiner()
 	err := c.CloseJoin(ctx, r.get("topic"), r.get("id"))
+	text := "The join is closed."
 	if err == nil {
-		d.record(ctx, r, wakebelltype.AuditTopicReschedule, r.get("topic"), 1, idText(r.get("id"))+", join closed", nil)
+		text += d.record(ctx, r, wakebelltype.AuditTopicReschedule, r.get("topic"), 1, idText(r.get("id"))+", join closed", nil)
 	}
-	return result{text: "The join is closed.", to: d.timerLink(r)}, err
+	return result{text: text, to: d.timerLink(r)}, err
 }
 
 // doCancelJoin records what it has cancelled, also before an error.
@@ -109,10 +110,11 @@ func (d *Dashboard) doCancelJoin(ctx context.Context, r *request, _ url.Values) 
 	c, _ := d.joiner()
 	n, err := c.CancelJoin(ctx, r.get("topic"), r.get("id"))
 	parts := show.Things(n, "part")
+	text := "The join is cancelled, with " + parts + "."
 	if n > 0 || err == nil {
-		d.record(ctx, r, wakebelltype.AuditTopicCancel, r.get("topic"), n+1, idText(r.get("id"))+", join with "+parts, err)
+		text += d.record(ctx, r, wakebelltype.AuditTopicCancel, r.get("topic"), n+1, idText(r.get("id"))+", join with "+parts, err)
 	}
-	return result{text: "The join is cancelled, with " + parts + ".", to: d.topicLink(r)}, err
+	return result{text: text, to: d.topicLink(r)}, err
 }
 
 // idText describes one timer for the audit.
@@ -148,10 +150,11 @@ func (d *Dashboard) doReschedule(ctx context.Context, r *request, form url.Value
 		return result{}, err
 	}
 	moved, err := d.op.Timers.Reschedule(ctx, r.get("topic"), r.get("id"), when)
+	text := "The timer is due " + show.Since(moved.Due, r.now) + "."
 	if err == nil {
-		d.record(ctx, r, wakebelltype.AuditTopicReschedule, r.get("topic"), 1, idText(r.get("id"))+dueText(form), nil)
+		text += d.record(ctx, r, wakebelltype.AuditTopicReschedule, r.get("topic"), 1, idText(r.get("id"))+dueText(form), nil)
 	}
-	return result{text: "The timer is due " + show.Since(moved.Due, r.now) + ".", to: d.timerLink(r)}, err
+	return result{text: text, to: d.timerLink(r)}, err
 }
 
 // The encodings of a body in the form.
@@ -220,12 +223,12 @@ func (d *Dashboard) doSchedule(ctx context.Context, r *request, form url.Values)
 	if err != nil {
 		return result{}, err
 	}
+	text := fmt.Sprintf("Timer %s: %s, due %s.", done[0].ID, done[0].Outcome, show.Since(done[0].Due, r.now))
 	switch done[0].Outcome {
 	case wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptRunning, wakebelltype.OutcomeKeptEarlier:
 	default:
-		d.record(ctx, r, wakebelltype.AuditTopicSchedule, form.Get("topic"), 1, idText(done[0].ID)+dueText(form), nil)
+		text += d.record(ctx, r, wakebelltype.AuditTopicSchedule, form.Get("topic"), 1, idText(done[0].ID)+dueText(form), nil)
 	}
-	text := fmt.Sprintf("Timer %s: %s, due %s.", done[0].ID, done[0].Outcome, show.Since(done[0].Due, r.now))
 	return result{text: text, to: d.link("topic", "name", form.Get("topic"))}, nil
 }
 

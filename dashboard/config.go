@@ -105,7 +105,7 @@ type Config struct {
 	// pages may send changes. Set it if a reverse proxy rewrites the Host header.
 	TrustedOrigins []string
 
-	// HidePayloads shows neither bodies nor the values of headers.
+	// HidePayloads shows neither bodies nor the values of headers, except the id of a trace.
 	HidePayloads bool
 
 	// Redact, if not nil, returns what is shown instead of a payload. It is called

@@ -86,9 +86,13 @@ func openOn(t *testing.T, shown connection.Config, change ...func(*dashboard.Con
 func (s *site) keys() wakebelltype.Keys { return s.client.Connection().Config().Keys }
 
 // serve serves a dashboard with other operators, in place of that of open.
-func (s *site) serve(operators dashboard.Operators) {
+func (s *site) serve(operators dashboard.Operators, change ...func(*dashboard.Config)) {
 	s.t.Helper()
-	d, err := dashboard.New(conntest.WithoutRedis(s.t, connection.Config{}), operators, dashboard.Config{Path: s.prefix})
+	cfg := dashboard.Config{Path: s.prefix}
+	for _, c := range change {
+		c(&cfg)
+	}
+	d, err := dashboard.New(conntest.WithoutRedis(s.t, connection.Config{}), operators, cfg)
 	require.NoError(s.t, err)
 	s.server = httptest.NewServer(d)
 	s.t.Cleanup(s.server.Close)

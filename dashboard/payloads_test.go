@@ -56,3 +56,20 @@ func TestReportOfTimerIsShown(t *testing.T) {
 	s.fresh()
 	require.Contains(t, s.get("timer", "topic", "invoices", "id", "inv-1"), "forty-two")
 }
+
+// A timer whose payload is too large to be read has its page, is found, and can be cancelled.
+func TestTimerThatIsTooLargeIsShown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	redistest.PutTimer(t, redistest.Shared(t), s.client.Prefix()+"videos", "large", make([]byte, 16<<20+1), float64(time.Now().Add(time.Hour).Unix()))
+	page := s.get("timer", "topic", "videos", "id", "large")
+	require.Contains(t, page, "payload too large: it has 16777217 bytes, at most 16777216 are read")
+	require.Contains(t, page, ">pending<")
+	require.Contains(t, page, "Cancel …")
+	require.NotContains(t, page, "Edit and schedule again")
+	require.Equal(t, http.StatusRequestEntityTooLarge, s.send(http.MethodGet, s.path("do/schedule", "topic", "videos", "id", "large"), nil).status)
+	found := s.send(http.MethodGet, s.path("search", "q", "videos large"), nil)
+	require.Contains(t, found.header.Get("Location"), "id=large", found.body)
+	_, next := s.do("cancel", []string{"topic", "videos", "id", "large"})
+	require.Contains(t, next, "The timer is cancelled. It was pending.")
+}

@@ -178,6 +178,8 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, errReadOnly), errors.Is(err, wakebell.ErrForbidden), errors.Is(err, wakebell.ErrDenied):
 		return http.StatusForbidden
+	case errors.Is(err, wakebell.ErrTooLarge):
+		return http.StatusRequestEntityTooLarge
 	case wakebell.Retryable(err), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	default:

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -73,11 +74,66 @@ func TestNodesOfPermittedTopicsAreAsked(t *testing.T) {
 	require.NotContains(t, page, "topic?name=bank")
 	findings, err := client.Diagnose(t.Context(), "bank", "shop")
 	require.NoError(t, err)
+	require.Equal(t, map[string]wakebelltype.Grade{"bank": wakebelltype.GradeUnknown, "shop": wakebelltype.GradeGood}, settingsGrades(findings))
+}
+
+// So does one whose channels alone are denied; what was not asked is named.
+func TestNodesOfPermittedChannelsAreAsked(t *testing.T) {
+	t.Parallel()
+	s, client := openWith(t, "~*", "&*shop*", "+@all")
+	var unasked *wakebelltype.UnaskedError
+	answers, err := client.AskNodes(t.Context(), "bank", "shop")
+	require.ErrorAs(t, err, &unasked)
+	require.ErrorIs(t, err, wakebell.ErrChannelDenied)
+	require.Equal(t, []string{"bank"}, unasked.Topics)
+	require.Len(t, answers, 1)
+	require.Equal(t, "shop", answers[0].Topic)
+	_, err = client.AskNodes(t.Context(), "bank")
+	require.ErrorAs(t, err, &unasked)
+	page := ""
+	require.Eventually(t, func() bool {
+		page = s.get("nodes")
+		return strings.Contains(page, "topic?name=") || strings.Contains(page, "cannot be asked")
+	}, patience, 10*time.Millisecond)
+	require.Contains(t, page, "topic?name=shop")
+	require.Contains(t, page, "ask the nodes of [&#34;bank&#34;]")
+	findings, err := client.Diagnose(t.Context(), "bank", "shop")
+	require.NoError(t, err)
+	require.Equal(t, map[string]wakebelltype.Grade{"bank": wakebelltype.GradeUnknown, "shop": wakebelltype.GradeGood}, settingsGrades(findings))
+}
+
+// settingsGrades returns the grades of the settings of topics.
+func settingsGrades(findings []wakebelltype.Finding) map[string]wakebelltype.Grade {
 	grades := map[string]wakebelltype.Grade{}
 	for _, f := range findings {
 		if f.Check == "settings" {
 			grades[f.Topic] = f.Grade
 		}
 	}
-	require.Equal(t, map[string]wakebelltype.Grade{"bank": wakebelltype.GradeUnknown, "shop": wakebelltype.GradeGood}, grades)
+	return grades
+}
+
+// unrecorded is a client whose principal may not write entries of the audit.
+type unrecorded struct{ *wakebell.Client }
+
+func (unrecorded) RecordChange(context.Context, wakebelltype.Change) error {
+	return fmt.Errorf("%w: tests may not operate", wakebell.ErrForbidden)
+}
+
+// A change without an entry in the audit says so.
+func TestChangeThatIsNotRecordedSaysSo(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("bank", "a", time.Hour, "x")
+	s.schedule("bank", "b", time.Hour, "x")
+	s.serve(dashboard.Operators{Timers: unrecorded{s.client}}, func(c *dashboard.Config) { c.Writable = true })
+	const said = "The audit has no entry of it: "
+	for _, action := range []string{"run-now", "reschedule", "cancel"} {
+		_, next := s.do(action, []string{"topic", "bank", "id", "a"}, "when", "2h")
+		require.Contains(t, next, said, action)
+	}
+	_, next := s.do("schedule", []string{"topic", "bank"}, "topic", "bank", "when", "2h", "exists", "replace", "encoding", "text")
+	require.Contains(t, next, said)
+	_, next = s.do("bulk-run", []string{"topic", "bank"})
+	require.Contains(t, next, said)
 }

@@ -98,7 +98,7 @@ func (d *Dashboard) lookUp(ctx context.Context, names []string, id string, data 
 	defer cancel()
 	errs := make([]error, len(names))
 	called, err := fan.Out(inTime, len(names), func(i int) {
-		_, _, errs[i] = d.op.Timers.Get(inTime, names[i], id)
+		_, _, _, errs[i] = d.readTimer(inTime, names[i], id)
 	})
 	data.miss(err)
 	for i, name := range names[:called] {
@@ -121,7 +121,7 @@ func (d *Dashboard) findTimer(ctx context.Context, all []found, topic, id string
 	if topic == "" || id == "" || len(all) >= maxFound {
 		return all
 	}
-	if _, _, err := d.op.Timers.Get(ctx, topic, id); err != nil {
+	if _, _, _, err := d.readTimer(ctx, topic, id); err != nil {
 		data.miss(err)
 		return all
 	}

@@ -334,7 +334,7 @@ func TestPagesOfNestedBodiesAreSmall(t *testing.T) {
 
 func TestPayloadsAreHiddenOrRedacted(t *testing.T) {
 	t.Parallel()
-	secret := "pin=1234"
+	secret, trace := "pin=1234", strings.Repeat("ab", 16)
 	for name, change := range map[string]func(*dashboard.Config){
 		"hidden": func(c *dashboard.Config) { c.HidePayloads = true },
 		"redacted": func(c *dashboard.Config) {
@@ -344,7 +344,8 @@ func TestPayloadsAreHiddenOrRedacted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, change)
-			s.schedule("cards", "c", time.Hour, secret, wakebell.Header("auth", secret))
+			s.schedule("cards", "c", time.Hour, secret, wakebell.Header("auth", secret), wakebell.Header("traceparent", "00-"+trace+"-"+trace[:16]+"-01"))
+			require.Equal(t, name == "hidden", strings.Contains(s.get("timer", "topic", "cards", "id", "c"), trace))
 			s.kill("cards2", map[string]string{"d": "r"})
 			s.do("publish", []string{"name", "q"}, "body", secret)
 			for _, page := range [][]string{{"timer", "topic", "cards", "id", "c"}, {"topic", "name", "cards"}, {"queue", "name", "q"}, {"export/dead", "topic", "cards2"}} {

@@ -155,7 +155,7 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 		return d.topicsProbe(q), q["feed"]
 	case kind == "timer":
 		return func(ctx context.Context) (string, error) {
-			info, content, err := d.op.Timers.Get(ctx, topic, q.Get("id"))
+			info, content, _, err := d.readTimer(ctx, topic, q.Get("id"))
 			if err != nil {
 				return err.Error(), nil
 			}

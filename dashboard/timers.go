@@ -152,6 +152,7 @@ func (d *Dashboard) timersPage(ctx context.Context, r *request) (page, error) {
 
 // payload is a body with its headers, as a page shows it.
 type payload struct {
+	Unread  error // why it is not shown at all; nil: it was read
 	Hidden  bool
 	Body    show.Body
 	Headers []header
@@ -173,12 +174,12 @@ func (d *Dashboard) newPayload(ctx context.Context, p Payload, shown int) payloa
 		p.Content, out.Encoding = d.decoded(ctx, p)
 	}
 	c := p.Content
+	if d.cfg.Redact != nil {
+		c = d.cfg.Redact(p)
+	}
 	out.Trace = traceOf(c)
 	if out.Trace != "" && d.cfg.TraceURL != "" {
 		out.TraceURL = strings.ReplaceAll(d.cfg.TraceURL, "{trace}", out.Trace)
-	}
-	if d.cfg.Redact != nil {
-		c = d.cfg.Redact(p)
 	}
 	out.ContentType, out.CorrelationID, out.ReplyTo = c.ContentType, c.CorrelationID, c.ReplyTo
 	for key, value := range c.Headers.Map() {
@@ -269,6 +270,16 @@ func (d *Dashboard) report(ctx context.Context, topic, id string) (data reportDa
 	return data
 }
 
+// readTimer reads a timer. If its payload is too large to be read, unread says so, and the
+// content is empty.
+func (d *Dashboard) readTimer(ctx context.Context, topic, id string) (info wakebell.Info, c wakebell.Content, unread, err error) {
+	info, c, err = d.op.Timers.Get(ctx, topic, id)
+	if errors.Is(err, wakebell.ErrTooLarge) && info.ID != "" { // without one, an earlier node was asked
+		return info, c, err, nil
+	}
+	return info, c, nil, err
+}
+
 func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	topic, err := r.required("topic")
 	if err != nil {
@@ -278,7 +289,7 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	info, content, err := d.op.Timers.Get(ctx, topic, id)
+	info, content, unread, err := d.readTimer(ctx, topic, id)
 	if err != nil {
 		return d.gonePage(ctx, r, topic, id, fmt.Errorf("timer %s of topic %s: %w", show.Short(64, id), show.Short(64, topic), err))
 	}
@@ -289,8 +300,12 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 		return page{}, err
 	}
 	joined := d.joined(ctx, r, topic, id, content.Headers, false)
+	shown := payload{Unread: unread}
+	if unread == nil {
+		shown = d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown)
+	}
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, attended.Due(d.clock(ctx, topic)), d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why, d.report(ctx, topic, id), joined},
+		data: timerData{topic, info, attended.Due(d.clock(ctx, topic)), shown, info.Attempts > 0, past, why, d.report(ctx, topic, id), joined},
 	}, nil
 }

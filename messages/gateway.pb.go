@@ -1220,13 +1220,15 @@ func (x *CancelResponse) GetFound() []Presence {
 
 // GetTimerRequest reads a timer with its content.
 type GetTimerRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Timeout       *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	Topic         string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
-	Id            string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Timeout *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Topic   string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	Id      string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	// Answers a timer without its content, also if its payload is too large to be read.
+	WithoutContent bool `protobuf:"varint,5,opt,name=without_content,json=withoutContent,proto3" json:"without_content,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetTimerRequest) Reset() {
@@ -1285,6 +1287,13 @@ func (x *GetTimerRequest) GetId() string {
 		return x.Id
 	}
 	return ""
+}
+
+func (x *GetTimerRequest) GetWithoutContent() bool {
+	if x != nil {
+		return x.WithoutContent
+	}
+	return false
 }
 
 // GetTimerResponse has the timer.
@@ -2355,12 +2364,13 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x03key\x18\x05 \x01(\tR\x03key\"W\n" +
 	"\x0eCancelResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12+\n" +
-	"\x05found\x18\x02 \x03(\x0e2\x15.wakebell.v1.PresenceR\x05found\"\x86\x01\n" +
+	"\x05found\x18\x02 \x03(\x0e2\x15.wakebell.v1.PresenceR\x05found\"\xaf\x01\n" +
 	"\x0fGetTimerRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id\"V\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id\x12'\n" +
+	"\x0fwithout_content\x18\x05 \x01(\bR\x0ewithoutContent\"V\n" +
 	"\x10GetTimerResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12(\n" +
 	"\x05timer\x18\x02 \x01(\v2\x12.wakebell.v1.TimerR\x05timer\"\xdc\x02\n" +

@@ -569,8 +569,12 @@ func (x *AskNodesRequest) GetTopics() []string {
 
 // AskNodesResponse has the answers, in no order.
 type AskNodesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Answers       []*NodeAnswer          `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Answers []*NodeAnswer          `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	// Topics whose nodes were not asked, because Redis denies their channels to the node.
+	Unasked []string `protobuf:"bytes,2,rep,name=unasked,proto3" json:"unasked,omitempty"`
+	// The error of Redis about them.
+	Error         *Error `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -608,6 +612,20 @@ func (*AskNodesResponse) Descriptor() ([]byte, []int) {
 func (x *AskNodesResponse) GetAnswers() []*NodeAnswer {
 	if x != nil {
 		return x.Answers
+	}
+	return nil
+}
+
+func (x *AskNodesResponse) GetUnasked() []string {
+	if x != nil {
+		return x.Unasked
+	}
+	return nil
+}
+
+func (x *AskNodesResponse) GetError() *Error {
+	if x != nil {
+		return x.Error
 	}
 	return nil
 }
@@ -7325,9 +7343,11 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
 	"\x05state\x18\x02 \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\")\n" +
 	"\x0fAskNodesRequest\x12\x16\n" +
-	"\x06topics\x18\x01 \x03(\tR\x06topics\"E\n" +
+	"\x06topics\x18\x01 \x03(\tR\x06topics\"\x89\x01\n" +
 	"\x10AskNodesResponse\x121\n" +
-	"\aanswers\x18\x01 \x03(\v2\x17.wakebell.v1.NodeAnswerR\aanswers\"d\n" +
+	"\aanswers\x18\x01 \x03(\v2\x17.wakebell.v1.NodeAnswerR\aanswers\x12\x18\n" +
+	"\aunasked\x18\x02 \x03(\tR\aunasked\x12(\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.wakebell.v1.ErrorR\x05error\"d\n" +
 	"\n" +
 	"NodeAnswer\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x12\n" +
@@ -7965,122 +7985,123 @@ var file_messages_operations_proto_depIdxs = []int32{
 	105, // 5: wakebell.v1.TopicOverview.recent:type_name -> wakebell.v1.ThroughputCounts
 	40,  // 6: wakebell.v1.NodeReport.state:type_name -> wakebell.v1.NodeState
 	10,  // 7: wakebell.v1.AskNodesResponse.answers:type_name -> wakebell.v1.NodeAnswer
-	40,  // 8: wakebell.v1.NodeAnswer.state:type_name -> wakebell.v1.NodeState
-	19,  // 9: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	117, // 10: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
-	19,  // 11: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	19,  // 12: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	26,  // 13: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	117, // 14: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	27,  // 15: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	117, // 16: wakebell.v1.TopicControl.paused_until:type_name -> google.protobuf.Timestamp
-	118, // 17: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	118, // 18: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	118, // 19: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	118, // 20: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	118, // 21: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	118, // 22: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	118, // 23: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	118, // 24: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	118, // 25: wakebell.v1.PauseTopicRequest.duration:type_name -> google.protobuf.Duration
-	117, // 26: wakebell.v1.PauseTopicRequest.until:type_name -> google.protobuf.Timestamp
-	26,  // 27: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	26,  // 28: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	27,  // 29: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	26,  // 30: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	36,  // 31: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	39,  // 32: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	117, // 33: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	118, // 34: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	118, // 35: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	118, // 36: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	40,  // 37: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	117, // 38: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	27,  // 39: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	117, // 40: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
-	117, // 41: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
-	41,  // 42: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
-	118, // 43: wakebell.v1.NodeState.expire_after:type_name -> google.protobuf.Duration
-	117, // 44: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
-	118, // 45: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	118, // 46: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	42,  // 47: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	47,  // 48: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	47,  // 49: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	117, // 50: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	117, // 51: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	119, // 52: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	42,  // 53: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	118, // 54: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 55: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	42,  // 56: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	120, // 57: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	120, // 58: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 59: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	117, // 60: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	117, // 61: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	120, // 62: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	59,  // 63: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	117, // 64: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	120, // 65: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 66: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	120, // 67: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 68: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	120, // 69: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 70: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	117, // 71: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	120, // 72: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 73: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 74: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	120, // 75: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	68,  // 76: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	77,  // 77: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	77,  // 78: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	117, // 79: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	79,  // 80: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	117, // 81: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	79,  // 82: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	114, // 83: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	116, // 84: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	117, // 85: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	78,  // 86: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	118, // 87: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	88,  // 88: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	88,  // 89: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	117, // 90: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 91: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	117, // 92: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	117, // 93: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	117, // 94: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	96,  // 95: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	117, // 96: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	98,  // 97: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	117, // 98: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	117, // 99: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	117, // 100: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
-	118, // 101: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
-	118, // 102: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	118, // 103: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	117, // 104: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	105, // 105: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	118, // 106: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	118, // 107: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	107, // 108: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	117, // 109: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	109, // 110: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	117, // 111: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	118, // 112: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	120, // 113: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	118, // 114: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	104, // 115: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	120, // 116: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	107, // 117: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	109, // 118: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	119, // [119:119] is the sub-list for method output_type
-	119, // [119:119] is the sub-list for method input_type
-	119, // [119:119] is the sub-list for extension type_name
-	119, // [119:119] is the sub-list for extension extendee
-	0,   // [0:119] is the sub-list for field type_name
+	116, // 8: wakebell.v1.AskNodesResponse.error:type_name -> wakebell.v1.Error
+	40,  // 9: wakebell.v1.NodeAnswer.state:type_name -> wakebell.v1.NodeState
+	19,  // 10: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
+	117, // 11: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	19,  // 12: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	19,  // 13: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	26,  // 14: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	117, // 15: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	27,  // 16: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	117, // 17: wakebell.v1.TopicControl.paused_until:type_name -> google.protobuf.Timestamp
+	118, // 18: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	118, // 19: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	118, // 20: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	118, // 21: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	118, // 22: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	118, // 23: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	118, // 24: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	118, // 25: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	118, // 26: wakebell.v1.PauseTopicRequest.duration:type_name -> google.protobuf.Duration
+	117, // 27: wakebell.v1.PauseTopicRequest.until:type_name -> google.protobuf.Timestamp
+	26,  // 28: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	26,  // 29: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	27,  // 30: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	26,  // 31: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	36,  // 32: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	39,  // 33: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	117, // 34: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	118, // 35: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	118, // 36: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	118, // 37: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	40,  // 38: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	117, // 39: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	27,  // 40: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	117, // 41: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
+	117, // 42: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
+	41,  // 43: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
+	118, // 44: wakebell.v1.NodeState.expire_after:type_name -> google.protobuf.Duration
+	117, // 45: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
+	118, // 46: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	118, // 47: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	42,  // 48: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	47,  // 49: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	47,  // 50: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	117, // 51: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	117, // 52: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	119, // 53: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	42,  // 54: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	118, // 55: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 56: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	42,  // 57: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	120, // 58: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	120, // 59: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	56,  // 60: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	117, // 61: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	117, // 62: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	120, // 63: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	59,  // 64: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	117, // 65: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	120, // 66: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 67: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 68: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 69: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	120, // 70: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 71: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	117, // 72: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	120, // 73: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 74: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 75: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	120, // 76: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 77: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	77,  // 78: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	77,  // 79: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	117, // 80: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	79,  // 81: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	117, // 82: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	79,  // 83: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	114, // 84: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	116, // 85: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	117, // 86: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	78,  // 87: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	118, // 88: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	88,  // 89: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	88,  // 90: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	117, // 91: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 92: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	117, // 93: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	117, // 94: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 95: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	96,  // 96: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	117, // 97: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	98,  // 98: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	117, // 99: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	117, // 100: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	117, // 101: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
+	118, // 102: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
+	118, // 103: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	118, // 104: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	117, // 105: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	105, // 106: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	118, // 107: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	118, // 108: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	107, // 109: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	117, // 110: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	109, // 111: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	117, // 112: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	118, // 113: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	120, // 114: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 115: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	104, // 116: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	120, // 117: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	107, // 118: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	109, // 119: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	120, // [120:120] is the sub-list for method output_type
+	120, // [120:120] is the sub-list for method input_type
+	120, // [120:120] is the sub-list for extension type_name
+	120, // [120:120] is the sub-list for extension extendee
+	0,   // [0:120] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -175,6 +176,12 @@ func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wak
 // Get does what wakebell.Client.Get does. The headers are sorted by name.
 func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wakebell.Content, error) {
 	answer, err := call[*messages.GetTimerResponse](ctx, c, &messages.GetTimerRequest{Topic: topic, Id: id})
+	if errors.Is(err, wakebell.ErrTooLarge) {
+		rest, failed := call[*messages.GetTimerResponse](ctx, c, &messages.GetTimerRequest{Topic: topic, Id: id, WithoutContent: true})
+		if failed == nil { // an earlier node answers whole timers alone
+			return infoOf(topic, rest.GetTimer()), wakebell.Content{}, err
+		}
+	}
 	if err != nil {
 		return wakebell.Info{}, wakebell.Content{}, err
 	}

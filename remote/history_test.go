@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
@@ -183,4 +186,36 @@ func TestHistoryAndThroughputOfQueueOverNetwork(t *testing.T) {
 	require.Equal(t, throughput(here), throughput(elsewhere))
 	_, err = elsewhere.Throughput(ctx, mail.Keys(), time.Second)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}
+
+// A node whose Redis user has no right to the channels of a topic asks the nodes of the others,
+// and says so.
+func TestUnaskedTopicsOverNetwork(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "node", "reset", "on", ">secret", "~*", "+@all", "&wakebell*", "&*shop*").Err())
+	o := *admin.Options()
+	o.Username, o.Password, o.Protocol = "node", "secret", 2
+	rdb := redis.NewClient(&o)
+	t.Cleanup(func() { require.NoError(t, rdb.Close()) })
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, rdb, connection.Config{Logger: quiet}), wakebell.Config{})
+	require.NoError(t, err)
+	n := &node{System: sys}
+	n.server, err = remote.Serve(sys, remote.Config{})
+	require.NoError(t, err)
+	require.NoError(t, sys.Start(t.Context()))
+	t.Cleanup(func() {
+		_ = sys.Stop()
+		n.server.Stop()
+	})
+	c, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	answers, err := c.AskNodes(t.Context(), "bank", "shop")
+	require.Empty(t, answers)
+	require.ErrorIs(t, err, wakebell.ErrChannelDenied)
+	var unasked *wakebelltype.UnaskedError
+	require.ErrorAs(t, err, &unasked)
+	require.Equal(t, []string{"bank"}, unasked.Topics)
 }

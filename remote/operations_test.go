@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -180,15 +181,23 @@ func TestBrokenTopicOverNetwork(t *testing.T) {
 	require.NoError(t, overview[1].Err)
 }
 
-// Get of a payload over the limit for reading returns ErrTooLarge over the network.
+// Get of a payload over the limit for reading returns ErrTooLarge over the network, with the
+// rest of the timer.
 func TestTimerThatIsTooLargeOverNetwork(t *testing.T) {
 	t.Parallel()
-	n := prefixed(t)
-	topic := n.Client().Prefix() + n.topic.Name()
-	redistest.PutTimer(t, redistest.Shared(t), topic, "large", make([]byte, 16<<20+1), float64(time.Now().Add(time.Hour).Unix()))
-	_, _, err := dial(t, n).Get(t.Context(), n.topic.Name(), "large")
+	n := serveHTTP(t, withToken())
+	redistest.PutTimer(t, redistest.Shared(t), n.topic.Name(), "large", make([]byte, 16<<20+1), float64(time.Now().Add(time.Hour).Unix()))
+	info, content, err := dial(t, n).Get(t.Context(), n.topic.Name(), "large")
 	require.ErrorIs(t, err, wakebell.ErrTooLarge)
 	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")
+	here, _, err := n.Client().Get(t.Context(), n.topic.Name(), "large")
+	require.ErrorIs(t, err, wakebell.ErrTooLarge)
+	require.Equal(t, here, info)
+	require.Equal(t, "large", info.ID)
+	require.Zero(t, content)
+	path := "/v1/topics/" + n.topic.Name() + "/timers/large"
+	n.http(t, http.MethodGet, path, "").problem(t, http.StatusRequestEntityTooLarge, "too_large")
+	require.Equal(t, "pending", n.http(t, http.MethodGet, path+"?without_content=true", "").ok(t)["timer"].(map[string]any)["state"])
 }
 
 func TestRemoteDeadLettersEqualLocalDeadLetters(t *testing.T) {

@@ -51,14 +51,21 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 
 // AskNodes does what wakebell.Client.AskNodes does, for 1,000 topics after each other.
 func (c *Client) AskNodes(ctx context.Context, topics ...string) (answers []wakebelltype.NodeAnswer, err error) {
+	var unasked wakebelltype.UnaskedError
 	for part := range slices.Chunk(topics, wire.MaxOverviews) {
 		answer, err := operate(ctx, c, rpc.OperationsClient.AskNodes, &messages.AskNodesRequest{Topics: part})
 		if err != nil {
 			return nil, err
 		}
+		if list := answer.GetUnasked(); len(list) > 0 {
+			unasked.Topics, unasked.Err = append(unasked.Topics, list...), wakebell.AnswerError(answer.GetError())
+		}
 		for _, a := range answer.GetAnswers() {
 			answers = append(answers, wakebelltype.NodeAnswer{Topic: a.GetTopic(), Node: a.GetNode(), State: wire.NodeStateOf(a.GetState())})
 		}
+	}
+	if len(unasked.Topics) > 0 {
+		return answers, &unasked
 	}
 	return answers, nil
 }

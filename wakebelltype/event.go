@@ -1,6 +1,9 @@
 package wakebelltype
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // EventKind says what happened to a timer. Newer nodes may send kinds that are not
 // listed here.
@@ -146,6 +149,26 @@ type NodeReport struct {
 	Node  string    `json:"node"` // as in Overview.Division
 	State NodeState `json:"state"`
 }
+
+// UnaskedError reports topics whose nodes were not asked, because Redis denies their channels
+// to the user. It wraps ErrChannelDenied. The answers of the other topics come with it.
+type UnaskedError struct {
+	Topics []string
+	Err    error // of Redis
+}
+
+// Error names up to three of the topics.
+func (e *UnaskedError) Error() string {
+	const named = 3
+	text := fmt.Sprintf("ask the nodes of %q", e.Topics[:min(named, len(e.Topics))])
+	if more := len(e.Topics) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more topics", more)
+	}
+	return fmt.Sprintf("%s: %v", text, e.Err)
+}
+
+// Unwrap returns the error of Redis, and so ErrChannelDenied.
+func (e *UnaskedError) Unwrap() error { return e.Err }
 
 // NodeAnswer is what a node answered when it was asked about a topic.
 type NodeAnswer struct {

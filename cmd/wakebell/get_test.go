@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 func TestGet(t *testing.T) {
@@ -29,4 +31,19 @@ func TestGetShowsJoin(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, b.fine("get", "-t", b.topic, "r"), "0 of 2 parts have ended: 0 done, 0 dead, 0 cancelled, 0 missing")
 	require.Contains(t, b.fine("get", "-t", b.topic, "r", "-o", "json"), `"join":{"open":false,"parts":2,"done":0,"dead":0,"cancelled":0,"missing":0}`)
+}
+
+// A timer whose payload is too large to be read is printed without it.
+func TestGetOfTimerThatIsTooLarge(t *testing.T) {
+	b := setup(t)
+	redistest.PutTimer(t, b.rdb, b.topic, "large", make([]byte, 16<<20+1), float64(time.Now().Add(time.Hour).Unix()))
+	code, stdout, stderr := b.call("get", "-t", b.topic, "large")
+	require.Equal(t, cli.ExitError, code)
+	require.Regexp(t, `(?m)^state +pending$`, stdout)
+	require.NotContains(t, stdout, "body")
+	require.Contains(t, stderr, "payload too large")
+	code, stdout, _ = b.call("get", "-t", b.topic, "large", "-o", "json")
+	require.Equal(t, cli.ExitError, code)
+	require.NotContains(t, objects(t, stdout)[0], "body")
+	require.Equal(t, "not-due", objects(t, b.fine("explain", b.topic, "large", "-o", "json"))[0]["waits"].([]any)[0].(map[string]any)["cause"])
 }

@@ -3,6 +3,7 @@ package shards
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -167,6 +168,13 @@ func (s *Store) AskNodes(ctx context.Context, topics []string) ([]wakebelltype.N
 		if who := timers.AnswererOf(a); !known[who] { // it may have shards of two layouts
 			known[who], joined = true, append(joined, a)
 		}
+	}
+	if unasked, ok := errors.AsType[*wakebelltype.UnaskedError](err); ok { // a topic has shards of two layouts
+		for i, name := range unasked.Topics {
+			unasked.Topics[i] = of[name]
+		}
+		slices.Sort(unasked.Topics)
+		unasked.Topics = slices.Compact(unasked.Topics)
 	}
 	return joined, err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/rendezvous"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops/internal/eventwire"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/records"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -195,119 +192,6 @@ func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.
 	}
 	st, err = readStats(list)
 	return st, damageOf(list, k), err
-}
-
-// askLimit is how long AskNodes waits for answers. A node answers within 50 ms.
-const askLimit = 1500 * time.Millisecond
-
-// askHint has nodes send events for 0.1 s: earlier versions do not send what they have left
-// at the end, and an answer takes 50 ms.
-const askHint = "tail 100000 0"
-
-// AskNodes asks the nodes of topics for their states, all by one subscription, and returns
-// when each has answered, or after 1.5 s. On a Cluster, where the number of nodes is unknown
-// then, it always waits. A node sends the events of the topic meanwhile for as long as it
-// takes to answer. Errors are those of Tail.
-func (s *Timers) AskNodes(ctx context.Context, topics []string) ([]wakebelltype.NodeAnswer, error) {
-	if len(topics) == 0 {
-		return nil, nil
-	}
-	q := question{of: map[string]string{}, confirmed: map[string]bool{}, answered: map[Answerer]bool{}}
-	for _, topic := range topics {
-		if err := layout.CheckTopic(topic); err != nil {
-			return nil, err
-		}
-		q.of[s.keys.Of(topic).events] = topic
-	}
-	inTime, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	err := s.Receive(inTime, slices.Collect(maps.Keys(q.of)), func(channel string) (err error) {
-		if q.confirmed[channel] = true; len(q.confirmed) < len(q.of) {
-			return nil
-		}
-		clear(q.confirmed) // a lost connection is confirmed again
-		q.asked = true
-		if q.expected, err = s.ask(inTime, q.of); err == nil && q.expected == 0 {
-			return scripts.ErrEnough
-		}
-		return err
-	}, q.receive)
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case !q.asked && inTime.Err() != nil:
-		return nil, fmt.Errorf("ask nodes: %w: no subscription within %v", exchange.ErrUnavailable, askLimit)
-	case err != nil && inTime.Err() == nil:
-		return nil, fmt.Errorf("ask nodes: %w", err)
-	default:
-		return q.answers, nil
-	}
-}
-
-// question is a question to the nodes of topics.
-type question struct {
-	of        map[string]string // channels of events and their topics
-	confirmed map[string]bool   // channels
-	asked     bool
-	expected  int // answers
-	answered  map[Answerer]bool
-	answers   []wakebelltype.NodeAnswer
-}
-
-// Answerer is a node that has answered for a topic. Containers may share their names, but did
-// not start at the same instant.
-type Answerer struct {
-	topic, node string
-	started     int64
-}
-
-// AnswererOf returns who has answered.
-func AnswererOf(a wakebelltype.NodeAnswer) Answerer {
-	of := Answerer{topic: a.Topic, node: a.Node}
-	if a.State != nil {
-		of.started = a.State.Started.UnixNano()
-	}
-	return of
-}
-
-// ask publishes the question, and returns how many answers to expect.
-func (s *Timers) ask(ctx context.Context, of map[string]string) (expected int, err error) {
-	pipe := s.RDB.Pipeline()
-	for _, topic := range of {
-		pipe.Publish(ctx, s.keys.Of(topic).Hint, askHint)
-	}
-	replies, err := pipe.Exec(ctx)
-	if redis.IsPermissionError(err) {
-		return 0, fmt.Errorf("publish hints: %w: %w", wakebelltype.ErrChannelDenied, err)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("publish hints: %w", scripts.Wrap(ctx, nil, err))
-	}
-	if s.OnCluster() { // a server counts its own subscribers only
-		return math.MaxInt, nil
-	}
-	for _, reply := range replies {
-		if n, ok := reply.(*redis.IntCmd); ok {
-			expected += int(n.Val())
-		}
-	}
-	return expected, nil
-}
-
-// receive notes the answers in a message. Answers to others are as good.
-func (q *question) receive(channel, text string) error {
-	for _, e := range eventwire.Decode(q.of[channel], text) {
-		a := wakebelltype.NodeAnswer{Topic: e.Topic, Node: e.Node, State: e.State}
-		if e.Kind != wakebelltype.EventNode || q.answered[AnswererOf(a)] {
-			continue
-		}
-		q.answered[AnswererOf(a)] = true
-		q.answers = append(q.answers, a)
-	}
-	if q.asked && len(q.answers) >= q.expected {
-		return scripts.ErrEnough
-	}
-	return nil
 }
 
 // behindPage is how many topics one round trip of Behind reads.

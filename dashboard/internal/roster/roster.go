@@ -5,6 +5,7 @@ package roster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -115,8 +116,12 @@ func (r *Roster) run(ctx context.Context, topics []string, done chan struct{}) {
 	}
 	r.running, r.ended, r.err = nil, now, err
 	r.next = now.Add(max(askEvery, time.Duration(len(topics))*perTopic))
-	if err != nil {
+	unasked, partly := errors.AsType[*wakebelltype.UnaskedError](err)
+	if err != nil && !partly {
 		return // silence says nothing
+	}
+	if partly {
+		topics = slices.DeleteFunc(slices.Clone(topics), func(topic string) bool { return slices.Contains(unasked.Topics, topic) })
 	}
 	r.note(answers, topics, now)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 
@@ -103,10 +104,12 @@ func (o *operations) AskNodes(ctx context.Context, m *messages.AskNodesRequest) 
 		return nil, argument.Invalid("topics", "%d, at most %d", len(m.GetTopics()), wire.MaxOverviews)
 	}
 	answers, err := o.client().AskNodes(ctx, m.GetTopics()...)
-	if err != nil {
+	out := &messages.AskNodesResponse{}
+	if unasked, ok := errors.AsType[*wakebelltype.UnaskedError](err); ok {
+		out.Unasked, out.Error = unasked.Topics, convert.ErrorMessage(unasked.Err)
+	} else if err != nil {
 		return nil, err
 	}
-	out := &messages.AskNodesResponse{}
 	for _, a := range answers {
 		out.Answers = append(out.Answers, &messages.NodeAnswer{Topic: text.Valid(a.Topic), Node: text.Valid(a.Node), State: wire.NodeStateMessage(a.State)})
 	}

@@ -1,10 +1,10 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -76,18 +76,22 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 	switch {
 	case errors.Is(err, wakebell.ErrNotFound):
 		return elsewhere(ctx, a, c, topic, id, err)
-	case err != nil:
+	case err != nil && info.ID == "":
 		return err
 	}
+	unread := err // its content alone is too large
 	overview := overviewOf(ctx, c, topic)
-	t := wholeTimer{timerLine: newTimerLine(info, dueBy(overview)), Content: a.Content(ctx, topic, info.ID, inside)}
+	t := wholeTimer{timerLine: newTimerLine(info, dueBy(overview)), Content: output.Content{Headers: map[string]string{}}}
+	if unread == nil {
+		t.Content = a.Content(ctx, topic, info.ID, inside)
+	}
 	if report, err := c.Report(ctx, topic, id); err == nil { // an earlier node has none
 		t.reportLine = newReportLine(ctx, a, topic, id, report)
 	}
 	t.readJoin(ctx, c, topic, id, inside.Headers)
 	since := t.runs(info, overview)
 	if a.WantsJSON() {
-		return a.PrintJSON(t)
+		return cmp.Or(a.PrintJSON(t), unread)
 	}
 	rows := [][2]string{
 		{"topic", t.Topic},
@@ -105,7 +109,11 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 	if t.Key != "" {
 		rows = append(rows, [2]string{"key", t.Key})
 	}
-	return a.PrintRows(slices.Concat(rows, t.joinRows(), t.Rows(), t.reportRows(a)))
+	rows = append(rows, t.joinRows()...)
+	if unread == nil {
+		rows = append(rows, t.Rows()...)
+	}
+	return cmp.Or(a.PrintRows(append(rows, t.reportRows(a)...)), unread)
 }
 
 // deadSought is the number of dead letters among which an absent timer is sought.

@@ -118,16 +118,18 @@ class Error(_message.Message):
     def __init__(self, request: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class GetTimerRequest(_message.Message):
-    __slots__ = ["id", "request", "timeout", "topic"]
+    __slots__ = ["id", "request", "timeout", "topic", "without_content"]
     ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_CONTENT_FIELD_NUMBER: _ClassVar[int]
     id: str
     request: int
     timeout: _duration_pb2.Duration
     topic: str
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ...) -> None: ...
+    without_content: bool
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., without_content: bool = ...) -> None: ...
 
 class GetTimerResponse(_message.Message):
     __slots__ = ["request", "timer"]

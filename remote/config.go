@@ -77,7 +77,8 @@ type Config struct {
 	Insecure bool
 
 	// MaxMessage is the largest frame in both directions, in bytes, 64 KiB to 1 GiB.
-	// Default: DefaultMaxMessage. Both ends should have the same value.
+	// Default: DefaultMaxMessage. Both ends should have the same value. A timer that does not
+	// fit becomes a dead letter when a subscriber would get it; callers of HTTP take any.
 	MaxMessage int
 
 	// MaxConnections is how many connections are served at once, at least 1.

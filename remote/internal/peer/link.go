@@ -192,7 +192,7 @@ func (g *Guard) deliver(e *outgoing) {
 		e.body = g.Discreet(m)
 	}
 	p, ok := g.Peers.At(e.target.GetAddress())
-	if !ok || !e.encode(g.Cfg.MaxMessage-wire.FrameOverhead) {
+	if !ok || !e.encodeWithin(g.Cfg.MaxMessage) {
 		e.undeliverable(g.system)
 		return
 	}

@@ -46,6 +46,20 @@ func (e *outgoing) encode(limit int) bool {
 	return true
 }
 
+// encodeWithin is encode for a frame of MaxMessage bytes. It replaces a response that does not fit
+// by an Error.
+func (e *outgoing) encodeWithin(maxMessage int) bool {
+	if e.encode(maxMessage - wire.FrameOverhead) {
+		return true
+	}
+	m, ok := e.body.(proto.Message)
+	if !ok || !wire.IsAnswer[wire.FullName(m)] {
+		return false
+	}
+	e.body = TooLarge(m, maxMessage)
+	return e.encode(maxMessage - wire.FrameOverhead)
+}
+
 // Names returns an upper bound of the bytes of the PIDs and the header.
 func (e *outgoing) Names() int {
 	n := len(e.kind) + len(e.target.GetId()) + len(e.target.GetAddress()) + len(e.sender.GetId()) + len(e.sender.GetAddress())

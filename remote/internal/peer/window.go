@@ -3,12 +3,14 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/limits"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -202,7 +204,17 @@ func (d *ResponseWindow) Clear() {
 
 // NoRoom returns the Error that replaces a response without room.
 func NoRoom(answer any) *messages.Error {
-	fault := messages.Failure(messages.Code_CODE_OVERLOADED, "the responses that wait to be read are too large; read them and retry")
+	return instead(answer, messages.Failure(messages.Code_CODE_OVERLOADED, "the responses that wait to be read are too large; read them and retry"))
+}
+
+// TooLarge returns the response in place of one that no frame has room for. Sent nevertheless, that
+// would end the link with all its requests, and again when it is asked for again.
+func TooLarge(answer any, maxMessage int) *messages.Error {
+	text := fmt.Sprintf("%v: the response does not fit into MaxMessage, %d bytes", wakebelltype.ErrTooLarge, maxMessage)
+	return instead(answer, messages.Failure(messages.Code_CODE_TOO_LARGE, text))
+}
+
+func instead(answer any, fault *messages.Error) *messages.Error {
 	if a, ok := answer.(messages.Answer); ok {
 		fault.Request = a.GetRequest()
 	}

@@ -23,7 +23,7 @@ import (
 
 const (
 	maxCommands = 1000
-	// A frame of replies is closed at this number of replies or of bytes.
+	// A frame of several replies has at most this many, and this many bytes or MaxMessage.
 	maxReplies    = 1000
 	maxReplyBytes = 1 << 20
 )
@@ -205,9 +205,11 @@ func (n *session) Cut() {
 func (n *session) Take() (frame *messages.Replies, answers, leases int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	count, size := 0, 0
-	for count < len(n.out) && count < maxReplies && size < maxReplyBytes {
-		size += n.out[count].size
+	count, size, most := 0, 0, min(maxReplyBytes, n.server.guard.Cfg.MaxMessage-wire.FrameOverhead)
+	for count < len(n.out) && count < maxReplies {
+		if size += n.out[count].size + wire.EnvelopeOverhead; count > 0 && size > most {
+			break
+		}
 		answers += n.out[count].answer
 		leases += n.out[count].lease
 		count++

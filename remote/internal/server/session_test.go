@@ -26,7 +26,7 @@ func served(t *testing.T, w *wakebelltest.World, router func(actor.Context)) *Se
 	t.Helper()
 	system := w.Start(wakebell.Config{}).System()
 	root := system.ActorSystem().Root
-	guard := peer.NewGuard(system.ActorSystem(), peer.Settings{Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(metrics.Options{})})
+	guard := peer.NewGuard(system.ActorSystem(), peer.Settings{MaxMessage: 8 << 20, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(metrics.Options{})})
 	guard.Queues = access.NewQueueKeys(system, nil)
 	s := &Server{guard: guard, system: system, waits: limits.NewBudget(limits.Waits), router: root.Spawn(actor.PropsFromFunc(router))}
 	guard.Router = s.router.GetId()

@@ -8,6 +8,10 @@ import (
 // count counts a reply to the caller of a session. It returns false if the reply is
 // to be dropped.
 func (n *session) count(r *reply, kind string) bool {
+	if limit := n.server.guard.Cfg.MaxMessage; wire.IsAnswer[kind] && r.size > limit-wire.FrameOverhead {
+		fault := peer.TooLarge(wire.Inside(r.Reply), limit)
+		*r, kind = newReply(fault), wire.FullName(fault)
+	}
 	size := r.size + peer.AnswerOverhead
 	switch {
 	case wire.ForSubscriber[kind]:

@@ -14,7 +14,7 @@ import (
 type fixture struct{ *hub }
 
 func newFixture() fixture {
-	guard := &peer.Guard{Leases: limits.NewBudget(limits.Leases), WaitingLeases: limits.NewBudget(limits.WaitingLeases)}
+	guard := &peer.Guard{Cfg: peer.Settings{MaxMessage: 8 << 20}, Leases: limits.NewBudget(limits.Leases), WaitingLeases: limits.NewBudget(limits.WaitingLeases)}
 	return fixture{newHub(newHubs(nil, guard), "topic", &tuning{have: 1, busy: true}, &arrivals{})}
 }
 

@@ -32,7 +32,7 @@ func withRouter(t *testing.T, test func(t *testing.T, s *stand)) {
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		system := w.Start(wakebell.Config{}).System()
 		actors := system.ActorSystem()
-		guard := peer.NewGuard(actors, peer.Settings{Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(metrics.Options{})})
+		guard := peer.NewGuard(actors, peer.Settings{MaxMessage: 8 << 20, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(metrics.Options{})})
 		s := &stand{router: &router{hubs: newHubs(system, guard)}, t: t, world: w, root: actors.Root}
 		s.pid = actors.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) { s.Receive(c) }))
 		t.Cleanup(func() {

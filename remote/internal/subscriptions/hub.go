@@ -85,6 +85,7 @@ type held struct {
 	size  int
 	since time.Time
 	until time.Time // the lease has expired by then, even without a notification
+	large bool      // only callers of HTTP can take it
 	sent  bool      // to its subscriber
 	gone  bool
 	keeps bool // a KeepRequest is carried out

@@ -1,18 +1,22 @@
 package subscriptions
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
-	// A batch of leases is bounded so that it fits into a frame with others.
+	// A batch of leases is bounded, also by half of MaxMessage, so that it fits into a frame with
+	// others.
 	maxLeases     = 500
 	maxLeaseBytes = 1 << 20
 	// waitFor is how long a lease waits for a subscriber before it is released.
@@ -39,14 +43,29 @@ func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
 	m.Topic = h.topic // as requests name it: without the prefix of the System
 	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
-	if len(h.waiting) > 0 {
+	if l.large = h.exceedsFrame(l); l.large && !h.isPulled() {
+		l.lease.Answer(m.Reject(fmt.Errorf("%w: no frame to a subscriber has room for %d bytes, see MaxMessage", wakebelltype.ErrTooLarge, proto.Size(m.Lease))))
+		h.free(l)
+	} else if len(h.waiting) > 0 {
 		h.wait(l)
 		h.deal()
-	} else if s := h.next(l.size); s != nil {
+	} else if s := h.next(l); s != nil {
 		h.give(s, l)
 	} else {
 		h.wait(l)
 	}
+}
+
+// exceedsFrame reports whether a lease does not fit into a frame. Sent nevertheless, it would end the
+// link of its subscriber, and those of the next ones.
+func (h *hub) exceedsFrame(l *held) bool {
+	most := h.guard.Cfg.MaxMessage - wire.FrameOverhead
+	return l.size > most/2 && proto.Size(l.lease.Lease) > most // the latter takes longer
+}
+
+// isPulled reports whether there are callers of HTTP, which take leases of any size.
+func (h *hub) isPulled() bool {
+	return slices.ContainsFunc(h.order, func(s *subscriber) bool { return s.pulls })
 }
 
 // deal gives waiting leases to subscribers with credits.
@@ -54,7 +73,7 @@ func (h *hub) deal() {
 	for len(h.waiting) > 0 {
 		l := h.waiting[0]
 		if !l.gone {
-			s := h.next(l.size)
+			s := h.next(l)
 			if s == nil {
 				return
 			}
@@ -67,12 +86,12 @@ func (h *hub) deal() {
 	h.waiting = nil
 }
 
-// next returns the next subscriber in turn that can take a lease of this size, and
-// charges the memory to it. It returns nil if there is none.
-func (h *hub) next(size int) *subscriber {
+// next returns the next subscriber in turn that can take a lease, and charges the memory to
+// it. It returns nil if there is none.
+func (h *hub) next(l *held) *subscriber {
 	for range h.order {
 		h.turn = (h.turn + 1) % len(h.order)
-		if s := h.order[h.turn]; s.to != nil && h.room(s) && s.memory.Take(size) == nil {
+		if s := h.order[h.turn]; s.to != nil && (s.pulls || !l.large) && h.room(s) && s.memory.Take(l.size) == nil {
 			return s
 		}
 	}
@@ -92,20 +111,26 @@ func (h *hub) give(s *subscriber, l *held) {
 // flush sends the batches of all subscribers, without the leases that have ended meanwhile.
 func (h *hub) flush() {
 	h.flushing = false
-	now := time.Now()
+	now, most := time.Now(), min(maxLeaseBytes, h.guard.Cfg.MaxMessage/2)
 	for _, s := range h.order {
 		left := slices.DeleteFunc(s.out, func(l *held) bool { return l.gone })
 		s.out = nil
 		for len(left) > 0 {
-			n, size := 0, 0
-			for n < len(left) && n < maxLeases && (n == 0 || size+len(left[n].lease.GetBody()) <= maxLeaseBytes) {
-				size += len(left[n].lease.GetBody())
-				n++
-			}
+			n := batch(left, most)
 			h.root.Send(s.to, h.leasesFor(s, left[:n], now))
 			left = left[n:]
 		}
 	}
+}
+
+// batch returns how many of the leases go into a message of most bytes: one at least.
+func batch(leases []*held, most int) (n int) {
+	for size := 0; n < min(len(leases), maxLeases); n++ {
+		if size += leases[n].size; n > 0 && size > most {
+			break
+		}
+	}
+	return n
 }
 
 // leasesFor returns a batch of leases for a subscriber.

@@ -29,7 +29,7 @@ import (
 const Root = "../../../"
 
 // Patience bounds the waits for other goroutines and processes.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // Quiet discards the log of systems that a test makes fail on purpose.
 var Quiet = slog.New(slog.DiscardHandler)

@@ -158,7 +158,7 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 		return nil, err
 	}
 	info, content, err := r.client.Get(ctx, m.GetTopic(), m.GetId())
-	if err != nil && !(m.GetWithoutContent() && errors.Is(err, ErrTooLarge)) {
+	if err != nil && (!m.GetWithoutContent() || !errors.Is(err, ErrTooLarge)) {
 		return nil, err
 	}
 	timer := timerMessage(info)

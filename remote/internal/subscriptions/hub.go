@@ -282,6 +282,9 @@ func (h *hub) endSubscription(s *subscriber, running ...uint64) {
 	h.drop(s)
 	h.tune() // before the released leases are due again
 	h.release(s, running)
+	if !h.isAwaited() {
+		h.releaseWaiting()
+	}
 }
 
 // release releases the leases of a subscription that has ended, but for those of deliveries.

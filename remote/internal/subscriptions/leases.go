@@ -51,9 +51,24 @@ func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
 		h.deal()
 	} else if s := h.next(l); s != nil {
 		h.give(s, l)
-	} else {
-		h.wait(l)
+	} else if h.wait(l); !h.isAwaited() {
+		h.releaseWaiting()
 	}
+}
+
+// isAwaited reports whether a subscriber may take a lease that waits.
+func (h *hub) isAwaited() bool { return len(h.subscribers)+len(h.asked) > 0 || h.lingers() }
+
+// releaseWaiting releases the leases that wait. The last subscriber has left, and the topic is
+// about to be closed: until then the poller may have claimed them, or claimed them again.
+func (h *hub) releaseWaiting() {
+	for _, l := range h.waiting {
+		if !l.gone {
+			l.lease.Answer(l.lease.Release())
+			h.free(l)
+		}
+	}
+	h.waiting = nil
 }
 
 // exceedsFrame reports whether a lease does not fit into a frame. Sent nevertheless, it would end the

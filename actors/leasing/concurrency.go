@@ -13,7 +13,7 @@ type concurrency struct {
 }
 
 // applyConcurrency puts the number of handlers in force that may run at once.
-func (c *Core) applyConcurrency() {
+func (c *Core) applyConcurrency(now time.Time) {
 	c.concurrency.limit = c.MaxConcurrent
 	if c.concurrency.limiter != nil {
 		c.concurrency.limit = c.concurrency.limiter.Limit(c.MaxConcurrent)
@@ -21,6 +21,9 @@ func (c *Core) applyConcurrency() {
 	}
 	c.share.setBound(c.slots())
 	c.Effects.Tune(c.concurrency.limit, min(c.Batch.Wait, c.LeaseTTL/3))
+	if c.free() < 0 && c.agenda[excess].IsZero() { // the limit was lowered, and leases may wait
+		c.agenda[excess] = now
+	}
 }
 
 // adaptConcurrency counts the outcome of a delivery for adaptive concurrency.
@@ -36,6 +39,6 @@ func (c *Core) adaptConcurrency(now time.Time, l *Lease, o Outcome) {
 		Took: o.Took, Failed: o.Kind != Succeeded, Further: o.Further, Small: o.Small, Running: (running + c.perSlot() - 1) / c.perSlot(),
 	}, c.MaxConcurrent)
 	if c.concurrency.limiter.Limit(c.MaxConcurrent) != c.concurrency.limit {
-		c.applyConcurrency()
+		c.applyConcurrency(now)
 	}
 }

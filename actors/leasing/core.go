@@ -197,7 +197,7 @@ func (c *Core) putInForce(now time.Time, own *Settings) {
 	c.agenda[examine] = now
 	c.planAsk(now)
 	c.enterGroup(max(own.Shards, 1))
-	c.applyConcurrency()
+	c.applyConcurrency(now)
 	c.openStreams()
 }
 

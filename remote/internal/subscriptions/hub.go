@@ -140,9 +140,9 @@ func (h *hub) Receive(c actor.Context) {
 	case *actor.Stopping, *actor.Restarting:
 		h.Stop()
 	case *messages.SubscribeRequest:
-		h.subscribe(c, m, owner, host)
+		h.subscribe(c, m, owner, host, false)
 	case Pull:
-		h.pull(c, m, owner, host)
+		h.subscribe(c, m.SubscribeRequest, owner, host, true)
 	case Detach:
 		h.detachPulled(c, m, owner)
 	case Settle:
@@ -196,8 +196,8 @@ func (h *hub) Stop() {
 	h.settleCharges()
 }
 
-// subscribe creates or replaces a subscription.
-func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, host string) {
+// subscribe creates or replaces a subscription, which pulls if it is that of a caller of HTTP.
+func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, host string, pulls bool) {
 	key := subscriberKey{owner: owner, name: m.GetSubscriber()}
 	s := h.subscribers[key]
 	credits, of := int(m.GetCredits()), limits.Party{Principal: owner, Host: host}
@@ -226,7 +226,7 @@ func (h *hub) subscribe(c actor.Context, m *messages.SubscribeRequest, owner, ho
 	}
 	// Generations grow across restarts of the node too.
 	s.generation = max(s.generation+1, uint64(time.Now().UnixMicro())) //nolint:gosec // after 1970
-	s.credits, s.to, s.out, s.clock = credits, c.Sender(), nil, clock{}
+	s.credits, s.to, s.out, s.clock, s.pulls = credits, c.Sender(), nil, clock{}, pulls
 	s.clock.update(m.GetClock(), time.Now())
 	h.remember(s, host)
 	s.instance = instanceOf(m, c.Sender())
@@ -282,9 +282,7 @@ func (h *hub) endSubscription(s *subscriber, running ...uint64) {
 	h.drop(s)
 	h.tune() // before the released leases are due again
 	h.release(s, running)
-	if !h.isAwaited() {
-		h.releaseWaiting()
-	}
+	h.deal()
 }
 
 // release releases the leases of a subscription that has ended, but for those of deliveries.

@@ -43,17 +43,38 @@ func (h *hub) lease(m *poller.ForwardedLease, now time.Time) {
 	m.Topic = h.topic // as requests name it: without the prefix of the System
 	l := &held{lease: m, size: sizeOf(m.Lease), since: now, until: m.Until().Add(time.Second)}
 	h.held[m.GetDelivery()] = l
-	if l.large = h.exceedsFrame(l); l.large && !h.isPulled() {
-		l.lease.Answer(m.Reject(fmt.Errorf("%w: no frame to a subscriber has room for %d bytes, see MaxMessage", wakebelltype.ErrTooLarge, proto.Size(m.Lease))))
+	l.large = h.exceedsFrame(l)
+	switch {
+	case l.large && h.onlyLinks():
+		l.lease.Answer(m.Reject(fmt.Errorf("%w: no frame to a subscriber has room for its %d bytes (MaxMessage)", wakebelltype.ErrTooLarge, proto.Size(m.Lease))))
 		h.free(l)
-	} else if len(h.waiting) > 0 {
-		h.wait(l)
-		h.deal()
-	} else if s := h.next(l); s != nil {
-		h.give(s, l)
-	} else if h.wait(l); !h.isAwaited() {
-		h.releaseWaiting()
+		return
+	case len(h.waiting) == 0:
+		if s := h.next(l); s != nil {
+			h.give(s, l)
+			return
+		}
 	}
+	h.wait(l)
+	h.deal()
+}
+
+// exceedsFrame reports whether a lease does not fit into a frame, in the message that has it. Sent
+// nevertheless, it would end the link of its subscriber, and those of the next ones.
+func (h *hub) exceedsFrame(l *held) bool {
+	most := h.guard.Cfg.MaxMessage - 2*wire.FrameOverhead
+	return l.size > most/2 && proto.Size(l.lease.Lease) > most // the latter takes longer
+}
+
+// onlyLinks reports whether there are subscribers, but neither callers of HTTP, which take leases of
+// any size, nor any a moment ago.
+func (h *hub) onlyLinks() bool {
+	for _, s := range h.subscribers {
+		if s.pulls {
+			return false
+		}
+	}
+	return len(h.subscribers) > 0 && !h.lingers()
 }
 
 // isAwaited reports whether a subscriber may take a lease that waits.
@@ -71,34 +92,31 @@ func (h *hub) releaseWaiting() {
 	h.waiting = nil
 }
 
-// exceedsFrame reports whether a lease does not fit into a frame. Sent nevertheless, it would end the
-// link of its subscriber, and those of the next ones.
-func (h *hub) exceedsFrame(l *held) bool {
-	most := h.guard.Cfg.MaxMessage - wire.FrameOverhead
-	return l.size > most/2 && proto.Size(l.lease.Lease) > most // the latter takes longer
-}
-
-// isPulled reports whether there are callers of HTTP, which take leases of any size.
-func (h *hub) isPulled() bool {
-	return slices.ContainsFunc(h.order, func(s *subscriber) bool { return s.pulls })
-}
-
-// deal gives waiting leases to subscribers with credits.
+// deal gives waiting leases to subscribers with credits, or releases them if none is to come. Those
+// that wait for a caller of HTTP do not hold up the others.
 func (h *hub) deal() {
+	if !h.isAwaited() {
+		h.releaseWaiting()
+	}
+	var large []*held
 	for len(h.waiting) > 0 {
 		l := h.waiting[0]
 		if !l.gone {
-			s := h.next(l)
-			if s == nil {
-				return
+			if s := h.next(l); s != nil {
+				h.releaseMemory(l)
+				h.give(s, l)
+			} else if l.large {
+				large = append(large, l)
+			} else {
+				break
 			}
-			h.releaseMemory(l)
-			h.give(s, l)
 		}
 		h.waiting[0] = nil
 		h.waiting = h.waiting[1:]
 	}
-	h.waiting = nil
+	if h.waiting = append(large, h.waiting...); len(h.waiting) == 0 {
+		h.waiting = nil
+	}
 }
 
 // next returns the next subscriber in turn that can take a lease, and charges the memory to

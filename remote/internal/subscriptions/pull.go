@@ -38,14 +38,6 @@ type (
 	lingerOver struct{}
 )
 
-// pull subscribes for one answer.
-func (h *hub) pull(c actor.Context, m Pull, owner, host string) {
-	h.subscribe(c, m.SubscribeRequest, owner, host)
-	if s := h.subscribers[subscriberKey{owner: owner, name: m.GetSubscriber()}]; s != nil {
-		s.pulls = true
-	}
-}
-
 // detachPulled answers a Detach. The topic stays open for a while: a caller that pulls
 // again would otherwise close and open it each time.
 func (h *hub) detachPulled(c actor.Context, m Detach, owner string) {

@@ -61,15 +61,21 @@ func openWith(t *testing.T, rules ...string) (*site, *wakebell.Client) {
 	return s, client
 }
 
+// nodes returns the page of the nodes once they were asked.
+func (s *site) nodes() (page string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		page = s.get("nodes")
+		return strings.Contains(page, "topic?name=") || strings.Contains(page, "cannot be asked")
+	}, patience, 10*time.Millisecond)
+	return page
+}
+
 // A topic that Redis denies to the user does not keep the nodes of the others from being asked.
 func TestNodesOfPermittedTopicsAreAsked(t *testing.T) {
 	t.Parallel()
 	s, client := openWith(t, "~timers_*shop*", "~timers_topics*", "~timers_audit", "&*shop*", "+@all")
-	page := ""
-	require.Eventually(t, func() bool {
-		page = s.get("nodes")
-		return strings.Contains(page, "topic?name=") || strings.Contains(page, "cannot be asked")
-	}, patience, 10*time.Millisecond)
+	page := s.nodes()
 	require.Contains(t, page, "topic?name=shop")
 	require.NotContains(t, page, "topic?name=bank")
 	findings, err := client.Diagnose(t.Context(), "bank", "shop")
@@ -90,11 +96,7 @@ func TestNodesOfPermittedChannelsAreAsked(t *testing.T) {
 	require.Equal(t, "shop", answers[0].Topic)
 	_, err = client.AskNodes(t.Context(), "bank")
 	require.ErrorAs(t, err, &unasked)
-	page := ""
-	require.Eventually(t, func() bool {
-		page = s.get("nodes")
-		return strings.Contains(page, "topic?name=") || strings.Contains(page, "cannot be asked")
-	}, patience, 10*time.Millisecond)
+	page := s.nodes()
 	require.Contains(t, page, "topic?name=shop")
 	require.Contains(t, page, "ask the nodes of [&#34;bank&#34;]")
 	findings, err := client.Diagnose(t.Context(), "bank", "shop")

@@ -129,8 +129,8 @@ func (s *Timers) AskNodes(ctx context.Context, topics []string) ([]wakebelltype.
 	return answers, &wakebelltype.UnaskedError{Topics: denied, Err: err}
 }
 
-// deniedChannels returns the topics of which Redis denies a channel to the user. The rights to
-// a channel are the same for both directions, so it publishes what says nothing.
+// deniedChannels returns the topics of which Redis denies a channel to the user. A user may publish
+// where it may subscribe, so it publishes: no event at all, and the question, which comes again.
 func (s *Timers) deniedChannels(ctx context.Context, topics []string) (denied []string, err error) {
 	pipe := s.RDB.Pipeline()
 	for _, topic := range topics {

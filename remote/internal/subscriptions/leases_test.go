@@ -85,7 +85,7 @@ func TestCallersOfHTTPTakeLeasesThatFitNoFrame(t *testing.T) {
 
 		s.world.Advance(time.Minute) // the caller holds nothing any more
 		linked.took()
-		require.EqualValues(t, 1, dead(), "nobody else can take what it has left")
+		require.EqualValues(t, 1, dead(), "no subscriber can take what it has left")
 		s.schedule("rejected", large)
 		require.Empty(t, idsOf(linked.took()))
 		require.EqualValues(t, 2, dead())
